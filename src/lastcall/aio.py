@@ -1,8 +1,8 @@
-"""Waiting for several things at once, in an order that does not depend on memory addresses.
+"""Waits for several things at once, in an order that does not depend on memory addresses.
 
-``asyncio.wait`` and ``asyncio.TaskGroup`` keep tasks in sets, so that the order of what follows changes from run to
-run; virtual time needs the same order for the same seed. ``asyncio.gather`` keeps the order, but of futures that have
-ended already it answers one turn of the loop later before Python 3.12: it is good for coroutines only.
+``asyncio.wait`` and ``asyncio.TaskGroup`` keep tasks in sets, so the order of their effects changes from run to run;
+virtual time needs the same order for the same seed. ``asyncio.gather`` keeps the order. But before Python 3.12 it
+returns one loop iteration later if its futures are done already, so it suits coroutines only.
 
 ``asyncio.timeout`` of Python 3.11.2 raises CancelledError instead of TimeoutError if its task was cancelled before, as
 in a ``finally`` that releases something. ``timeout`` behaves the same on every Python.
@@ -15,7 +15,7 @@ from typing import Any, Self
 
 
 async def wait_any(*futures: "asyncio.Future[Any]") -> None:
-    """Waits until at least one has ended; all are left as they are."""
+    """Waits until at least one future is done; leaves all as they are."""
     over = asyncio.get_running_loop().create_future()
 
     def end(_: object) -> None:
@@ -32,16 +32,16 @@ async def wait_any(*futures: "asyncio.Future[Any]") -> None:
 
 
 async def wait_all(*futures: "asyncio.Future[Any]") -> None:
-    """Waits until all have ended; all are left as they are."""
+    """Waits until all futures are done; leaves all as they are."""
     for future in futures:
         if not future.done():
             await wait_any(future)
 
 
 async def wait_first(*awaitables: Awaitable[Any]) -> int:
-    """Waits until one has ended; the index of the first in the order given that has. The others are cancelled.
+    """Waits until one is done and returns the index of the first one, in the given order. Cancels the others.
 
-    The first one's exception is raised.
+    Raises that one's exception.
     """
     if len(awaitables) == 1:
         await awaitables[0]
@@ -57,14 +57,14 @@ async def wait_first(*awaitables: Awaitable[Any]) -> int:
 
 
 async def cancel_and_wait(*tasks: "asyncio.Future[Any]") -> None:
-    """Cancels those that have not ended and waits until they have, in order; what they raise is dropped."""
+    """Cancels the tasks that are not done, and waits for them in order; drops their exceptions."""
     for task in tasks:
         task.cancel()
     await _wait_despite_cancel(tasks)
 
 
 async def _wait_despite_cancel(tasks: "Sequence[asyncio.Future[Any]]") -> None:
-    """Waits for all. Who is cancelled while he waits cancels them too, and still waits for their end."""
+    """Waits for all tasks. If the waiting task is cancelled, cancels them too, and still waits for their end."""
     given_up = None
     while not all(task.done() for task in tasks):
         try:
@@ -75,13 +75,13 @@ async def _wait_despite_cancel(tasks: "Sequence[asyncio.Future[Any]]") -> None:
                 task.cancel()
     for task in tasks:
         if not task.cancelled():
-            task.exception()  # asyncio complains of exceptions that nobody has looked at
+            task.exception()  # asyncio logs exceptions that were never retrieved
     if given_up:
         raise given_up
 
 
 class TimeLimit:
-    """The asynchronous context manager that ``timeout`` returns. It is entered once."""
+    """The asynchronous context manager that ``timeout`` returns. It can be entered only once."""
 
     def __init__(self, seconds: float | None) -> None:
         self._limit = asyncio.timeout(seconds)  # noqa: TID251 - the one place that mends it
@@ -106,7 +106,7 @@ class TimeLimit:
             raise TimeoutError from error
 
     def expired(self) -> bool:
-        """Whether the time has run out, so that the body was cancelled."""
+        """Whether the time ran out, so that the body was cancelled."""
         return self._limit.expired()
 
     def reschedule(self, when: float | None) -> None:
@@ -115,22 +115,22 @@ class TimeLimit:
 
 
 def timeout(seconds: float | None) -> TimeLimit:
-    """A limit for the body of ``async with``: after so many seconds it is cancelled, and TimeoutError raised. None: never.
+    """Limits the body of ``async with``: cancels it after so many seconds and raises TimeoutError. None: no limit.
 
-    If another cancels the task during the body, CancelledError is raised and not TimeoutError.
+    If another task cancels this one during the body, CancelledError is raised and not TimeoutError.
     """
     return TimeLimit(seconds)
 
 
 class OrderedTaskGroup:
-    """Tasks that belong together, in the order in which they were started."""
+    """Tasks that belong together, in start order."""
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[Any]] = []
         self._room = 64
 
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> "asyncio.Task[Any]":
-        """Starts a task that the group knows."""
+        """Starts a task in the group."""
         if len(self._tasks) >= self._room:
             self._tasks = [task for task in self._tasks if not _has_succeeded(task)]
             self._room = max(64, 2 * len(self._tasks))
@@ -140,18 +140,18 @@ class OrderedTaskGroup:
 
     @property
     def running_count(self) -> int:
-        """How many have not ended."""
+        """The number of tasks that are not done."""
         return sum(not task.done() for task in self._tasks)
 
     async def join(self) -> None:
-        """Waits for all, also for those that are started meanwhile; the first exception, in order of start, is raised."""
+        """Waits for all tasks, including those started meanwhile; raises the first exception, in start order."""
         while self.running_count:
             await _wait_despite_cancel(tuple(self._tasks))
         for task in self._tasks:
             task.result()
 
     async def cancel(self) -> None:
-        """Cancels what still runs and waits for its end."""
+        """Cancels the running tasks and waits for their end."""
         await cancel_and_wait(*self._tasks)
 
 
@@ -160,14 +160,14 @@ def _has_succeeded(task: "asyncio.Task[Any]") -> bool:
 
 
 class Signal:
-    """Something that happens again and again, and that many may wait for."""
+    """A repeatable event that many tasks may wait for."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Future[None]] = []
         self._room = 64
 
     def next(self) -> "asyncio.Future[None]":
-        """Done when it happens the next time."""
+        """A future that is done at the next ``set``."""
         if len(self._waiting) >= self._room:
             self._waiting = [future for future in self._waiting if not future.done()]
             self._room = max(64, 2 * len(self._waiting))
@@ -176,7 +176,7 @@ class Signal:
         return future
 
     def set(self) -> None:
-        """It happens: all who wait go on, in the order in which they came."""
+        """Wakes all waiting tasks, in the order in which they began to wait."""
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():

@@ -1,7 +1,7 @@
-"""Errors, named by what the caller may do about them.
+"""Exceptions, classified by what the caller can do about them.
 
-Each carries the exit code of the command line: 0 done, 1 a finding or a failure, 2 usage or invalid input,
-3 refused for safety, 4 timed out.
+Each class carries the exit code of the command line: 0 success, 1 a finding or a failure, 2 usage or invalid input, 3
+refused for safety, 4 timed out.
 """
 
 from collections.abc import Mapping
@@ -9,15 +9,17 @@ from typing import Any
 
 
 class LastcallError(Exception):
-    """A failure that is told to a person as it is, without a traceback."""
+    """An expected failure, shown to the user as one message without a traceback."""
 
     exit_code = 1
     request = ""
-    """The request to an API server that has failed: verb and path, and the status of an answer; empty if it was none."""
+    """The failed request to an API server: verb, path, and the status of the response if one arrived; empty if the
+    failure was no request.
+    """
 
 
 class InvalidInput(LastcallError):
-    """The user must correct something; every violation is listed, each with field, value and rule."""
+    """Invalid user input. The message lists every violation with its field, value and rule."""
 
     exit_code = 2
 
@@ -28,13 +30,13 @@ class InvalidInput(LastcallError):
 
 
 class RefusedForSafety(LastcallError):
-    """Going on could do harm; the message says what and how to make it safe."""
+    """Continuing could do harm. The message names the danger and the way to remove it."""
 
     exit_code = 3
 
 
 class TimedOut(LastcallError):
-    """It may be tried again: nothing is known to be wrong."""
+    """No result in time. Nothing is known to be wrong, so the caller may retry."""
 
     exit_code = 4
 
@@ -44,15 +46,15 @@ class Unavailable(LastcallError):
 
 
 class ShutdownUnderWay(LastcallError):
-    """logind grants no lock while a shutdown is being prepared (org.freedesktop.login1.OperationInProgress)."""
+    """logind grants no lock while it prepares a shutdown (org.freedesktop.login1.OperationInProgress)."""
 
 
 class NotPermitted(LastcallError):
-    """The operating system refuses; retrying does not help until an administrator changes something."""
+    """The operating system denies the operation. A retry fails until an administrator changes something."""
 
 
 class ApiFailure(LastcallError):
-    """The Kubernetes API has refused a request, and its Status says why; a subclass says what the caller may do."""
+    """The Kubernetes API rejected a request with a Status. Each subclass says what the caller can do."""
 
     def __init__(
         self, message: str, *, code: int = 0, reason: str = "", details: Mapping[str, Any] | None = None
@@ -64,9 +66,10 @@ class ApiFailure(LastcallError):
 
     @property
     def is_by_webhook(self) -> bool:
-        """An admission webhook has denied the request, with whatever code, or could not be called (kube-apiserver's words).
+        """Whether an admission webhook denied the request or could not be called, by kube-apiserver's message.
 
-        Nothing was written then, and it says nothing of the server: other objects may not be guarded by it.
+        The request wrote nothing. The failure is no evidence of an unhealthy server: the webhook may not apply to other
+        objects.
         """
         message = str(self)
         denied = 'admission webhook "' in message and "denied the request" in message
@@ -74,38 +77,38 @@ class ApiFailure(LastcallError):
 
 
 class NotFound(ApiFailure):
-    """There is no such object, or no such kind: what was to be removed is gone."""
+    """The object, or its kind, does not exist. A delete is complete."""
 
 
 class AlreadyExists(ApiFailure):
-    """The name is taken: read what is there."""
+    """The name is taken: read the existing object."""
 
 
 class Conflict(ApiFailure):
-    """The object is not as the request supposes: read it again and decide again."""
+    """The object is not in the state that the request assumes: read it again and decide again."""
 
 
 class RevisionExpired(ApiFailure):
-    """The revision is not kept any more: list again."""
+    """The requested resourceVersion is compacted: list again."""
 
 
 class TooManyRequests(ApiFailure):
-    """Too many requests, or a budget allows no disruption now: try again, after ``retry_after`` seconds if that is said."""
+    """Too many requests, or a disruption budget allows none now. Retry after ``retry_after`` seconds, if given."""
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds that the server asks to wait."""
+        """Seconds to wait before a retry, as the server asks; None if it does not say."""
         seconds = self.details.get("retryAfterSeconds")
         return float(seconds) if seconds else None
 
 
 class RequestRefused(ApiFailure):
-    """The request breaks a rule, or an admission policy denies it: the same request will fail again."""
+    """The request violates a rule, or an admission policy denies it. The same request fails again."""
 
 
 class ApiNotPermitted(ApiFailure, NotPermitted):
-    """The identity is unknown or lacks the right."""
+    """The identity is unknown or lacks a permission."""
 
 
 class ApiUnavailable(ApiFailure, Unavailable):
-    """The server has failed or is overloaded; whether a write has happened is not known."""
+    """The server failed or is overloaded. Whether a write took effect is unknown."""

@@ -1,1 +1,1 @@
-"""The only code that touches the bus, the network, the disk, processes or real time."""
+"""Adapters: the only code that uses the bus, the network, the disk, processes or real time."""

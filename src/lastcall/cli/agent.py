@@ -16,7 +16,7 @@ _SERVICE = re.compile(r"[A-Za-z0-9:_.\\@-]{1,247}\.service")
 
 
 def _validate_service(_: click.Context, __: click.Parameter, value: str) -> str:
-    """The name of a service, by the rule of systemd.unit(5); "" stays."""
+    """Checks that the value is the name of a service, by the rule of systemd.unit(5), or ""."""
     if value and not _SERVICE.fullmatch(value):
         raise click.BadParameter(f'{value!r} is not the name of a service, such as kubelet.service, nor "" for none')
     return value

@@ -1,4 +1,4 @@
-"""The cluster that a kubeconfig names, for verbs that ask it and are done."""
+"""Access to the cluster of a kubeconfig, for verbs with a few requests."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
-    """The options that say which cluster: ``kubeconfig`` and ``context``, None if kubectl's own rules are to find it."""
+    """The options ``kubeconfig`` and ``context``; None if kubectl's own rules apply."""
     context = click.option("--context", metavar="NAME", help="A context in it.  [default: the current one]")
     file = click.option("--kubeconfig", metavar="FILE", help="As kubectl has it.  [default: as kubectl finds it]")
     return file(context(function))
@@ -20,7 +20,7 @@ def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @contextlib.asynccontextmanager
 async def open_client(kubeconfig: str | None, context: str | None, *, manager: str) -> "AsyncIterator[Client]":
-    """Closed at the end; what it writes is in the name of ``manager``. InvalidInput if there is no such cluster."""
+    """A client, closed at the end; it writes as field manager ``manager``. InvalidInput if there is no such cluster."""
     from lastcall.adapters.host.clock import SystemClock
     from lastcall.adapters.kube import kubeconfig as files
     from lastcall.adapters.kube.client import Client

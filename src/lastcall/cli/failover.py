@@ -89,7 +89,7 @@ def plan_command(
 
 
 def _draw_plan(plan: "FailoverPlan", notes: Sequence[str]) -> None:
-    """For people: a table for each list."""
+    """Draws a table for each list, for people."""
     console = options.make_console()
     removed = [(f"{one.namespace}/{one.name}", one.reason.value) for one in plan.force_delete]
     detached = [(one.volume_attachment, f"{one.reason.value}, from {one.node}") for one in plan.force_detach]

@@ -1,4 +1,4 @@
-"""``lastcall failover acknowledge``: a person says that a node's machine is off."""
+"""``lastcall failover acknowledge``: a person confirms that a node's machine is off."""
 
 import asyncio
 from datetime import datetime
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lastcall.adapters.kube.resources import Object
 
 _ATTEMPTS = 5
-"""The Node changes under our hands as others write its status."""
+"""Attempts: other programs write the Node's status at the same time."""
 
 
 @click.command("acknowledge")
@@ -42,10 +42,11 @@ async def _acknowledge_in_cluster(node: str, boot_id: str, kubeconfig: str | Non
 
 
 async def acknowledge_boot(client: "Client", node: str, boot_id: str) -> None:
-    """Writes the annotation on the Node as it was read right before: nothing is written on one that has changed since.
+    """Writes the annotation on the Node that was read right before; a changed Node causes a Conflict.
 
-    It names the last renewal of the node's Lease, so that it never counts for a later silence of the same boot.
-    RefusedForSafety if it is alive or another boot; InvalidInput if there is none of that name, or without a boot id.
+    The annotation names the last renewal of the node's Lease, so that it never counts for a later outage of the same
+    boot. Raises RefusedForSafety if the node is alive or runs another boot; InvalidInput if there is no such node, or
+    no boot id.
     """
     from lastcall import names
     from lastcall.adapters.host.clock import SystemClock
@@ -76,7 +77,7 @@ async def acknowledge_boot(client: "Client", node: str, boot_id: str) -> None:
 
 
 async def _lease_renew_time(client: "Client", node: str) -> str:
-    """``renewTime`` of the node's Lease, read before the Node is: what follows it makes the word count no more."""
+    """``renewTime`` of the node's Lease, read before the Node: a later renewal makes the annotation invalid."""
     from lastcall.adapters.kube.resources import LEASES
     from lastcall.model.snapshot import NODE_LEASES
 
@@ -88,7 +89,7 @@ async def _lease_renew_time(client: "Client", node: str) -> str:
 
 
 def _seconds_since(renewed: str, wall: float) -> float | None:
-    """Seconds since then by our own clock; None if it says no time."""
+    """Seconds since then by our own clock; None without a valid time."""
     try:
         return wall - datetime.fromisoformat(renewed).timestamp()
     except ValueError:
@@ -96,7 +97,7 @@ def _seconds_since(renewed: str, wall: float) -> float | None:
 
 
 def _ready_and_boot_id(node: "Object") -> tuple[str, str]:
-    """The status of its condition Ready and its boot id; empty where it has none."""
+    """The status of the condition Ready and the boot id; empty where missing."""
     status = node.get("status") or {}
     conditions = status.get("conditions") or []
     ready = next((str(one.get("status", "")) for one in conditions if one.get("type") == "Ready"), "")

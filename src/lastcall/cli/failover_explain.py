@@ -65,7 +65,7 @@ def command(
 
 
 def explain_target(found: "ClusterObjects", target: str, namespace: str, now: float) -> "Explanation":
-    """InvalidInput if there is no such node or pod, or more than one pod."""
+    """Explains one target. Raises InvalidInput if there is no such node or pod, or more than one pod."""
     from lastcall.failover.reporting import cluster_objects
     from lastcall.failover.reporting import explanation as explaining
 
@@ -87,7 +87,7 @@ def explain_target(found: "ClusterObjects", target: str, namespace: str, now: fl
 
 
 def _parse_target(target: str, namespace: str) -> tuple[str, str, str]:
-    """``find_node``, ``pod`` or neither, the namespace, and the name. InvalidInput if that is no target."""
+    """Which of ``find_node`` and ``pod`` to search (or both), namespace and name. InvalidInput if malformed."""
     before, slash, rest = target.partition("/")
     kind = _KINDS.get(before, "") if slash else ""
     where, _, name = (rest if kind else target).rpartition("/")
@@ -119,7 +119,7 @@ async def _ask_cluster(kubeconfig: str | None, context: str | None) -> "ClusterO
 
 
 async def list_objects(client: "Client") -> "ClusterObjects":
-    """What a cluster has; of kinds that it does not know, none."""
+    """Lists the cluster's objects; none of kinds that it does not know."""
     from lastcall.adapters.kube import resources
     from lastcall.adapters.kube.failover_cluster import POLICIES
     from lastcall.errors import NotFound
@@ -161,7 +161,7 @@ def _text_lines(answer: "Explanation") -> list[str]:
     lines += _section_lines("What would prove that its boot is over", [_hurdle_text(one) for one in answer.proofs])
     lines += _section_lines("To fail over", [answer.left] if answer.left else [])
     if answer.hurdles:
-        until = f"at {_format_time(answer.resolved_by)}" if answer.resolved_by is not None else "nobody can say"
+        until = f"at {_format_time(answer.resolved_by)}" if answer.resolved_by is not None else "unknown"
         lines += ["", f"At the latest: {until}"]
     return lines
 

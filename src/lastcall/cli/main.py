@@ -1,4 +1,4 @@
-"""The command ``lastcall``: verbs are loaded when they are called, so that ``--help`` stays quick."""
+"""The command ``lastcall``: verbs are imported when they are called, so that ``--help`` is fast."""
 
 import difflib
 import errno
@@ -47,7 +47,7 @@ def _added_verbs() -> Mapping[str, EntryPoint]:
 
 
 class _Verbs(click.Group):
-    """A group whose commands are imported only when they are needed."""
+    """A group that imports its commands only when they are needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*_VERBS, *_added_verbs()})
@@ -65,7 +65,7 @@ class _Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """A mistyped verb is answered with those that look like it: click knows only verbs that are imported."""
+        """Suggests similar verbs for a mistyped one: click alone knows only imported verbs."""
         verb = args[0]
         if verb in _VERBS or verb in _added_verbs() or verb.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
@@ -96,9 +96,9 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Runs the command line; a LastcallError is told as it is, with its exit code.
+    """Runs the command line; prints a LastcallError as its message and exits with its code.
 
-    So are a full disk and a part of lastcall that is not installed, with 1.
+    A full disk and a missing part of lastcall are reported too, with exit code 1.
     """
     try:
         cli(prog_name="lastcall")
@@ -118,5 +118,5 @@ def main() -> None:
         if error.errno not in _NO_ROOM:
             raise
         click.echo(f"lastcall: {os.strerror(error.errno)}", err=True)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the end tries to write the rest there
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise the exit would flush there
         sys.exit(1)

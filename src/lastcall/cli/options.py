@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 STATE_DIR = Path("/var/lib/lastcall")
 CONFIG = Path("/etc/lastcall/agent.yaml")
 _LAST_YEAR = 9000
-"""Later times leave no room for seconds to be added."""
+"""Later times leave no room for adding seconds."""
 _WHOLE_LINES = 4096
-"""Columns; no line that is made of names is longer."""
+"""Longest line in columns that names can cause."""
 CONTAINERD = "unix:///run/containerd/containerd.sock"
 
 
 def read_content(path: str, most: int = STATE_BYTES) -> bytes:
-    """Of a file, or of standard input (``-``); InvalidInput if it cannot be read, or has more bytes than ``most``."""
+    """Content of a file or of standard input (``-``); InvalidInput if unreadable, or longer than ``most`` bytes."""
     if path == "-" and sys.stdin is None:
         raise InvalidInput(source_name(path), ["cannot be read: it is closed"])
     try:
@@ -39,18 +39,18 @@ def read_content(path: str, most: int = STATE_BYTES) -> bytes:
 
 
 def source_name(path: str) -> str:
-    """What people call it."""
+    """The name of the source in messages."""
     return "standard input" if path == "-" else path
 
 
 def require_stdout() -> None:
-    """LastcallError if standard output is closed: what is only an answer would be lost without a word."""
+    """Raises LastcallError if standard output is closed: otherwise the answer would be lost silently."""
     if sys.stdout is None:
-        raise LastcallError("standard output is closed: nobody would see the answer")
+        raise LastcallError("standard output is closed: the answer would be lost")
 
 
 def make_console() -> "Console":
-    """Where people read: as wide as their terminal, or as COLUMNS says; a pipe or a file gets whole lines.
+    """A console as wide as the terminal, or as COLUMNS says; a pipe or a file gets whole lines.
 
     A COLUMNS that is 0 or no number counts as not set.
     """
@@ -58,7 +58,7 @@ def make_console() -> "Console":
     from rich.segment import Segment
 
     class _Safe(Console):
-        """Whatever is drawn steers no terminal, but for the colours and lines that are ours."""
+        """Removes control sequences from drawn text, except our own colours and lines."""
 
         def render(self, renderable: Any, options: Any = None) -> "Iterable[Segment]":
             for one in super().render(renderable, options):
@@ -105,7 +105,7 @@ class DurationParam(click.ParamType[float]):
         try:
             nanoseconds = duration.parse(str(value))
         except ValueError as error:
-            said = str(error).removeprefix("time: ")  # Go's package, which nobody knows at a command line
+            said = str(error).removeprefix("time: ")  # Go's package, which means nothing to users of the command line
             more = ', or "infinity"' if self._endless else ""
             self.fail(f'{said}; expected a duration such as "30s"{more}', param, ctx)
         if nanoseconds < 0:
@@ -119,7 +119,7 @@ class TimeParam(click.ParamType[datetime]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """The same in UTC."""
+        """The time in UTC."""
         import msgspec
 
         if isinstance(value, datetime):
@@ -169,7 +169,7 @@ _PROGRAM = (
 
 
 def agent_options(function: Callable[..., None]) -> Callable[..., None]:
-    """The options of everything that runs an agent; the function gets them as ``settings`` (wiring.Settings)."""
+    """The options of every verb that runs an agent; the function gets them as ``settings`` (wiring.Settings)."""
 
     @functools.wraps(function)
     def with_settings(

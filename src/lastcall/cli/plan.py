@@ -55,7 +55,7 @@ def command(config: str, pods: str, node: str | None, granted: float, output: st
 
 
 def _draw_plan(result: "ShutdownPlan", warnings: Sequence[str]) -> None:
-    """For people: a heading and a table for each phase, then the warnings."""
+    """Draws a heading and a table for each phase, then the warnings, for people."""
     console = options.make_console()
     if result.enabled:
         most = duration.format_duration(result.total_seconds * duration.SECOND)

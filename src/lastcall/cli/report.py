@@ -1,4 +1,4 @@
-"""``lastcall report``: what happened in a shutdown, from the journals that the agent left."""
+"""``lastcall report``: describes a shutdown from the journals that the agent left."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,7 +50,7 @@ def command(shutdown: str | None, state_dir: Path, output: str, list_: bool) -> 
 
 
 def _load_record(journals: "JournalFiles", name: str) -> "ShutdownRecord":
-    """What the journal's whole lines add up to; a damaged one is told on standard error."""
+    """The record of the journal's complete lines; damage is reported on standard error."""
     from lastcall.adapters.host.boot import boot_id
     from lastcall.model.shutdown import from_lines
     from lastcall.model.shutdown_fold import finalise_record, fold_events
@@ -63,7 +63,7 @@ def _load_record(journals: "JournalFiles", name: str) -> "ShutdownRecord":
     try:
         record = fold_events(events)
     except ValueError as error:
-        raise LastcallError(f"{name}: nothing can be told, for {error}") from error
+        raise LastcallError(f"{name}: cannot be reported: {error}") from error
     return record if record.boot_id == boot_id() else finalise_record(record)
 
 

@@ -1,7 +1,7 @@
-"""Tables for people, in time that grows with their lines alone: a cluster has 30,000 pods.
+"""Tables for people, in time linear in their lines: a cluster has 30,000 pods.
 
-A name is folded where the terminal is narrow, and never cut. Where not even that fits, lines are longer than the terminal.
-Lines end without blanks, so that tables can be pasted and compared.
+A name is folded where the terminal is narrow, and never truncated. If even that does not fit, lines are longer than the
+terminal. Lines have no trailing blanks, so that tables can be pasted and compared.
 """
 
 import textwrap
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _NARROWEST = 20
-"""Columns that a name or a sentence has at least."""
+"""The least width of a name or a sentence."""
 
 
 class TableRow(NamedTuple):
@@ -26,7 +26,7 @@ class TableRow(NamedTuple):
 
 
 def print_number_table(console: "Console", titles: Sequence[str], rows: Sequence[TableRow]) -> None:
-    """Prints a table whose first column folds and whose other columns stand at the right; ``titles`` are of all."""
+    """Prints a table; its first column folds, the others align right. ``titles`` are of all columns."""
     title, *others = titles
     widths = [max(len(title), *(len(row.cells[at]) for row in rows)) for at, title in enumerate(others)]
     natural = max(
@@ -47,7 +47,7 @@ def print_number_table(console: "Console", titles: Sequence[str], rows: Sequence
 
 
 def print_reason_table(console: "Console", rows: Sequence[tuple[str, str]]) -> None:
-    """Prints a table of names and a sentence for each."""
+    """Prints a table of names, with a sentence for each."""
     natural, sentence = (max(len(row[at]) for row in rows) for at in (0, 1))
     beside = min(sentence, max(_NARROWEST, console.width // 2))
     width = min(natural + 2, max(_NARROWEST, console.width - 4 - beside))
@@ -64,7 +64,7 @@ def print_reason_table(console: "Console", rows: Sequence[tuple[str, str]]) -> N
 
 
 def print_sentence(console: "Console", text: str, *, bold: bool | None = None, fg: str | None = None) -> None:
-    """Prints a line of words, wrapped where the terminal is narrow."""
+    """Prints a sentence, wrapped where the terminal is narrow."""
     for line in _wrap_text(text, max(_NARROWEST, console.width), 0):
         click.echo(_style_line(console, line, bold=bold, fg=fg))
 

@@ -1,1 +1,1 @@
-"""Checks whether this machine will shut down gracefully: what each check finds, and what to do about it (pure)."""
+"""Checks whether this machine will shut down gracefully: the findings, and what to do about them (pure)."""

@@ -1,4 +1,4 @@
-"""Whether a shutdown of this host would be graceful, and what to mend if not. Pure: facts in, checks out."""
+"""Whether a shutdown of this host would be graceful, and what to fix if not: facts in, checks out (pure)."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -32,11 +32,11 @@ CHECKS: dict[str, Callable[[HostFacts], Finding]] = {
     "force-detach": cluster_checks.check_force_detach,
     "fence-policies": cluster_checks.check_fence_policies,
 }
-"""Every check by its name, in the order in which they are told: what others depend on comes first."""
+"""Every check by its name, in output order: a check comes after those that it depends on."""
 
 
 class DoctorReport(Facts, frozen=True):
-    """All checks; the JSON of ``lastcall doctor -o json``, which is stable."""
+    """All checks; the JSON of ``lastcall doctor -o json``, which is a stable contract."""
 
     checks: tuple[Check, ...]
     failures: int
@@ -44,12 +44,12 @@ class DoctorReport(Facts, frozen=True):
 
 
 def run_checks(facts: HostFacts) -> list[Check]:
-    """One check for each name in CHECKS."""
+    """Runs every check in CHECKS."""
     return [_to_check(name, check(facts)) for name, check in CHECKS.items()]
 
 
 def build_report(checks: Sequence[Check]) -> DoctorReport:
-    """The checks with their sums."""
+    """The checks with the counts of failures and warnings."""
     count = Counter(check.verdict for check in checks)
     return DoctorReport(
         checks=tuple(checks), failures=count[CheckVerdict.FAILURE], warnings=count[CheckVerdict.WARNING]

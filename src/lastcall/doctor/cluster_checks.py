@@ -1,4 +1,4 @@
-"""What the doctor finds in the cluster: who else lets volumes go, and what blocks failovers. Pure."""
+"""The doctor's checks of the cluster: early detachment of volumes, and obstacles to failover (pure)."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from lastcall.model.controller_manager import NO_TIMEOUT, PROGRAM, ControllerMan
 def check_force_detach(facts: HostFacts) -> Finding:
     """Whether kube-controller-manager detaches volumes from machines that may still write.
 
-    Six minutes after a node is not Ready it does, unless it was told not to; lastcall's proof then comes too late.
+    By default it does so six minutes after a node became not Ready, which may be before lastcall has its proof.
     """
     if isinstance(facts.controllers, UnknownFact):
         return unknown(f"not known: {facts.controllers.reason}")
@@ -30,11 +30,11 @@ def check_force_detach(facts: HostFacts) -> Finding:
 
 
 def check_fence_policies(facts: HostFacts) -> Finding:
-    """Whether a FencePolicy is not heeded, or has a lost node that is not fenced: its conditions say so."""
+    """Whether a FencePolicy is rejected, or has a lost node that is not fenced, according to its conditions."""
     if isinstance(facts.policies, UnknownFact):
         return unknown(f"not known: {facts.policies.reason}")
     if facts.policies is None:
-        return ok("not looked at without --kubeconfig: they have no part in the shutdown of this machine")
+        return ok("not checked without --kubeconfig: they do not affect the shutdown of this machine")
     if not facts.policies:
         return ok("there is no FencePolicy: lastcall fails over no node")
     unmet = [f"FencePolicy {one.name}: {why}" for one in facts.policies for why in one.unmet]
@@ -44,7 +44,7 @@ def check_fence_policies(facts: HostFacts) -> Finding:
             f"nodes are not failed over: {'; '.join(unmet)}",
             f"kubectl describe fencepolicies {names.replace(',', '')}; lastcall failover explain NODE says what is awaited",
         )
-    return ok("each FencePolicy is heeded, and none says that a fencer fails, or that a limit holds fencing back")
+    return ok("every FencePolicy is accepted, and none reports that a fencer fails or that a limit holds back fencing")
 
 
 def _detach_message(found: Sequence[ControllerManager]) -> str:
@@ -57,12 +57,12 @@ def _not_found_message(facts: HostFacts) -> tuple[str, str]:
     if facts.controllers is None:
         why = f"not known: no {PROGRAM} is a static pod of this machine, and the cluster was not asked"
         return why, "give --kubeconfig, or run doctor on a node of the control plane"
-    why = f"not known: no {PROGRAM} is a pod in kube-system; it runs elsewhere, or somebody else runs it"
-    return why, f"ask whoever runs the control plane whether {PROGRAM} has --{NO_TIMEOUT}"
+    why = f"not known: no {PROGRAM} is a pod in kube-system; it runs elsewhere, or a provider runs it"
+    return why, f"ask the provider of the control plane whether {PROGRAM} has --{NO_TIMEOUT}"
 
 
 def _managers_in_manifest(file: HostFile) -> list[ControllerManager]:
-    """In a static pod's manifest; what cannot be read is no pod to the kubelet either."""
+    """The managers in a static pod's manifest; the kubelet, too, ignores an unreadable file."""
     try:
         documents = decoding.parse_documents(file.data, file.path)
     except InvalidInput:

@@ -1,6 +1,7 @@
-"""What ``lastcall doctor`` looks at on a host: facts, each of them known or with the reason why it is not.
+"""The facts about a host that ``lastcall doctor`` checks: each one is known, or has the reason why it is not.
 
-They are gathered by ``adapters.host_facts`` and judged by ``graceful.doctor``. Times are seconds; ``wall`` ones since 1970.
+``adapters.doctor.host_facts`` gathers them, and ``doctor.all_checks`` judges them. Times are seconds; wall clock times
+are seconds since 1970.
 """
 
 from lastcall.model.base import Facts
@@ -10,27 +11,27 @@ from lastcall.ports.node import DropIn, Inhibitor
 
 
 class UnknownFact(Facts, frozen=True):
-    """Why something is not known."""
+    """An unknown fact, with the reason."""
 
     reason: str
 
 
 class AttemptResult(Facts, frozen=True):
-    """Whether something works that was tried; ``message`` says what was found, or why it does not work."""
+    """Whether an attempt works; ``message`` is its result, or why it failed."""
 
     works: bool
     message: str
 
 
 class HostFile(Facts, frozen=True):
-    """A file as it was found."""
+    """A file as read."""
 
     path: str
     data: bytes
 
 
 class LogindState(Facts, frozen=True):
-    """What logind says of itself; ``granted`` is InhibitDelayMaxSec, ``scheduled`` as in ports.LogindSession."""
+    """logind's own state; ``granted`` is InhibitDelayMaxSec, ``scheduled`` as in ``ports.node.LogindSession``."""
 
     granted: float
     preparing: bool
@@ -39,7 +40,7 @@ class LogindState(Facts, frozen=True):
 
 
 class ServiceUnit(Facts, frozen=True):
-    """A service unit, as far as it decides what of the service survives a restart (systemd.service(5))."""
+    """The settings of a service unit that decide what survives a restart of the service (systemd.service(5))."""
 
     name: str
     kill_mode: str
@@ -50,8 +51,8 @@ class ServiceUnit(Facts, frozen=True):
 class KubeletFacts(Facts, frozen=True):
     """A kubelet's process, which has run since ``started`` (wall clock) with ``arguments``.
 
-    ``config`` is the file of --config and those of --config-dir in their order; none if it has flags only. ``state`` is
-    its graceful_node_shutdown_state, None if it has never written one.
+    ``config`` is the file of --config followed by those of --config-dir; empty if it has flags only. ``state`` is its
+    graceful_node_shutdown_state, None if it has never written one.
     """
 
     pid: int
@@ -62,9 +63,9 @@ class KubeletFacts(Facts, frozen=True):
 
 
 class StateDirFacts(Facts, frozen=True):
-    """The agent's state directory; ``free_inodes`` is None where the file system counts none.
+    """The agent's state directory; ``free_inodes`` is None if the file system does not count inodes.
 
-    ``volatile``: on a file system that is empty after a reboot.
+    ``volatile``: the file system is empty after a reboot.
     """
 
     usable: AttemptResult
@@ -74,7 +75,7 @@ class StateDirFacts(Facts, frozen=True):
 
 
 class WatchdogFacts(Facts, frozen=True):
-    """A watchdog device, as sysfs tells of it without starting it; ``shortest`` and ``longest`` timeout, 0 if not told."""
+    """A watchdog device as sysfs describes it, which does not start it; ``shortest``/``longest`` timeout or 0."""
 
     name: str
     identity: str
@@ -84,9 +85,9 @@ class WatchdogFacts(Facts, frozen=True):
 
 
 class SystemdWatchdogUse(Facts, frozen=True):
-    """What systemd does with watchdogs: for how long it lets one run, and one at a reboot (0: it leaves them alone).
+    """systemd's own use of watchdogs: its timeout while running, and at a reboot (0: unused).
 
-    ``hidden``: the agent's unit is given no devices.
+    ``hidden``: the agent's unit has no access to devices.
     """
 
     running: float
@@ -95,11 +96,11 @@ class SystemdWatchdogUse(Facts, frozen=True):
 
 
 class PeerFacts(Facts, frozen=True):
-    """What ``watchdog.peers`` has to work with.
+    """The basis of ``watchdog.peers``.
 
-    ``nodes`` has each Node's internal address ("" if it has none), ``keys`` the size of each key in bytes (none: there is
-    none that signs), ``promises`` what the agents' Leases say, by node. ``here`` are the nodes whose address is one of this
-    machine's, and whether the port could be bound there; it was given back. ``host`` is this machine's name.
+    ``nodes`` maps each Node to its internal address ("" if it has none). ``keys`` are the sizes of the keys in bytes;
+    empty if no key can sign. ``promises`` are the promises in the agents' Leases, by node. ``here`` are the nodes whose
+    address belongs to this machine, each with an attempt to bind the port there. ``host`` is this machine's name.
     """
 
     nodes: dict[str, str] | UnknownFact
@@ -110,20 +111,20 @@ class PeerFacts(Facts, frozen=True):
 
 
 class PolicyFacts(Facts, frozen=True):
-    """A FencePolicy of the cluster, and the messages of its conditions that are False."""
+    """A FencePolicy of the cluster, with the messages of its conditions that are False."""
 
     name: str
     unmet: tuple[str, ...] = ()
 
 
 class HostFacts(Facts, frozen=True):
-    """One host, now.
+    """The facts about one host, at one time.
 
-    ``uid`` is who asks. ``booted``: systemd runs the host. ``targets`` maps units to their LoadState. ``lock`` tells
-    whether a delay lock could be taken, ``drop_in`` whether our drop-in could be written, ``runtime`` whether the CRI
-    runtime answers. ``agent`` is the pid of the agent that works with the state directory (0: known to run, its pid not);
-    ``agent_unit`` is None if there is no such unit. ``manifests`` are those of static pods. ``watchdogs`` are all devices.
-    ``controllers`` and ``policies`` are those of the cluster, and ``peers`` what is found there; None if it was not asked.
+    ``uid`` is the caller's. ``booted``: systemd runs the host. ``targets`` maps units to their LoadState. ``lock`` is
+    an attempt to take a delay lock, ``drop_in`` one to write our drop-in, ``runtime`` a call of the CRI runtime.
+    ``agent`` is the pid of the agent that uses the state directory (0: it runs, pid unknown; None: none runs).
+    ``agent_unit`` is None if there is no such unit. ``manifests`` are the static pods'. ``watchdogs`` are all devices.
+    ``controllers``, ``policies`` and ``peers`` come from the cluster; None if it was not asked.
     """
 
     uid: int

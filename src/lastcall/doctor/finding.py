@@ -1,4 +1,4 @@
-"""What a check of ``lastcall doctor`` finds."""
+"""The result of a check of ``lastcall doctor``."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from lastcall.model.base import Facts
 
 
 class CheckVerdict(Enum):
-    """How a check ends. Only a failure makes the command fail."""
+    """A check's verdict. Only a failure makes the command fail."""
 
     OK = "ok"
     WARNING = "warning"
@@ -16,7 +16,7 @@ class CheckVerdict(Enum):
 
 
 class Check(Facts, frozen=True):
-    """One line of the doctor's: what was looked at, what was found, and what to do about it ("" if nothing)."""
+    """One line of the report: the check, its finding, and what to do about it ("" if nothing)."""
 
     name: str
     verdict: CheckVerdict
@@ -25,7 +25,7 @@ class Check(Facts, frozen=True):
 
 
 class Finding(NamedTuple):
-    """A check without its name."""
+    """A check's result without its name."""
 
     verdict: CheckVerdict
     message: str
@@ -33,12 +33,12 @@ class Finding(NamedTuple):
 
 
 def ok(message: str) -> Finding:
-    """As it should be."""
+    """The state is as it should be."""
     return Finding(CheckVerdict.OK, message)
 
 
 def warning(message: str, fix: str) -> Finding:
-    """It can do harm, or is about to."""
+    """The state can do harm, now or later."""
     return Finding(CheckVerdict.WARNING, message, fix)
 
 
@@ -48,5 +48,5 @@ def failure(message: str, fix: str) -> Finding:
 
 
 def unknown(message: str, fix: str = "") -> Finding:
-    """It cannot be told; the message says why."""
+    """The state is unknown; the message gives the reason."""
     return Finding(CheckVerdict.UNKNOWN, message, fix)

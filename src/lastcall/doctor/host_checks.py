@@ -1,4 +1,4 @@
-"""The doctor's checks of the host: systemd, its shutdown targets and commands, disk and container runtime. Pure."""
+"""The doctor's checks of the host: systemd, its shutdown targets and commands, disk and container runtime (pure)."""
 
 import re
 
@@ -6,21 +6,21 @@ from lastcall.doctor.facts import HostFacts, UnknownFact
 from lastcall.doctor.finding import Finding, failure, ok, unknown, warning
 
 SYSTEMD_MIN = 245
-"""Kubernetes' own tests of graceful shutdown skip older ones (kubernetes issue 107043)."""
+"""Kubernetes' own tests of graceful shutdown skip older versions (kubernetes issue 107043)."""
 
 LEGACY_FIXED = 251
 """The first release after systemd's commit adefc8789b63 of February 2022 (systemd issue 22058)."""
 
 TARGETS = ("poweroff.target", "reboot.target", "halt.target", "kexec.target")
-"""What logind starts at the end of a shutdown; it refuses at once if that is masked, and sends no signal."""
+"""The units that logind starts at the end of a shutdown. If one is masked, logind refuses at once, without a signal."""
 
 AGENT_UNIT = "lastcall-agent.service"
 
-_STORE_TOLD = 254
-"""From this version on systemd tells a service of its descriptor store ($FDSTORE)."""
+_FDSTORE_SET = 254
+"""The first version of systemd that tells a service about its descriptor store ($FDSTORE)."""
 
 _STORED = 2
-"""The lock, and for a moment a second one when it is taken anew."""
+"""The descriptors to store: the lock, and briefly a second one while it is replaced."""
 
 _ROOM_BYTES = 16 * 2**20
 _ROOM_FILES = 100
@@ -29,13 +29,13 @@ _PAST_LOGIND = "`systemctl poweroff --force`, `-ff` and `systemctl start powerof
 
 
 def systemd_version_number(facts: HostFacts) -> int | None:
-    """The version of systemd, None if it is not known."""
+    """The version of systemd; None if unknown."""
     found = None if isinstance(facts.systemd_version, UnknownFact) else re.match(r"v?(\d+)", facts.systemd_version)
     return int(found[1]) if found else None
 
 
 def check_user(facts: HostFacts) -> Finding:
-    """What another user than root finds out is not what the agent will find."""
+    """Whether the doctor runs as root, as the agent does: other users get other answers."""
     if facts.uid == 0:
         return ok("this is root, as the agent should be")
     return warning(
@@ -45,12 +45,12 @@ def check_user(facts: HostFacts) -> Finding:
 
 
 def check_systemd(facts: HostFacts) -> Finding:
-    """Whether systemd runs the host, in a version that is known to do."""
+    """Whether systemd runs the host, in a version that is known to work."""
     number = systemd_version_number(facts)
     if isinstance(facts.systemd_version, UnknownFact):
         if not facts.booted:
             return failure(
-                "systemd does not run on this host (there is no /run/systemd/system): nobody tells of a shutdown",
+                "systemd does not run on this host (there is no /run/systemd/system): no service announces shutdowns",
                 "in a container, mount the host's /run/dbus and /run/systemd; on a host without systemd, drain the node",
             )
         return unknown(f"its version is not known: {facts.systemd_version.reason}")
@@ -62,7 +62,7 @@ def check_systemd(facts: HostFacts) -> Finding:
 
 
 def check_targets(facts: HostFacts) -> Finding:
-    """Whether logind can shut down at all."""
+    """Whether logind can shut down the machine at all."""
     if isinstance(facts.targets, UnknownFact):
         return _systemd_unavailable(facts, facts.targets)
     masked = [name for name, state in facts.targets.items() if state == "masked"]
@@ -75,41 +75,41 @@ def check_targets(facts: HostFacts) -> Finding:
 
 
 def check_commands(facts: HostFacts) -> Finding:
-    """Ways to shut down of which logind does not hear."""
+    """Which shutdown commands bypass logind."""
     number = systemd_version_number(facts)
     if number is None:
-        return unknown(f"systemd's version is not known; on every version logind does not hear of {_PAST_LOGIND}")
+        return unknown(f"systemd's version is not known; on every version these bypass logind: {_PAST_LOGIND}")
     if number < LEGACY_FIXED:
         return warning(
-            f"on systemd {number} root's `shutdown -h now`, `poweroff` and `reboot` pass logind by, as do {_PAST_LOGIND}",
+            f"on systemd {number} root's `shutdown -h now`, `poweroff` and `reboot` bypass logind, as do {_PAST_LOGIND}",
             "use `systemctl poweroff` and `systemctl reboot`, or `shutdown +0`",
         )
-    return ok(f"logind hears of all but {_PAST_LOGIND}")
+    return ok(f"all shutdown commands go through logind but {_PAST_LOGIND}")
 
 
 def check_unit(facts: HostFacts) -> Finding:
-    """Whether the lock survives a restart of the agent that runs as a unit."""
+    """Whether the lock survives a restart of the agent's unit."""
     found = facts.agent_unit
     if isinstance(found, UnknownFact):
         return _systemd_unavailable(facts, found)
     if found is None:
         return ok(f"{AGENT_UNIT} is not installed: nothing to check")
-    told = (systemd_version_number(facts) or 0) >= _STORE_TOLD or any(
+    knows_store = (systemd_version_number(facts) or 0) >= _FDSTORE_SET or any(
         entry.startswith("FDSTORE=") for entry in found.environment
     )
-    if found.stored_descriptors >= _STORED and told:
+    if found.stored_descriptors >= _STORED and knows_store:
         return ok(f"{found.name} keeps the lock in systemd's descriptor store")
     if found.stored_descriptors < _STORED and found.kill_mode in ("process", "none"):
         return ok(f"{found.name} keeps the lock with a process of its own")
     return failure(
         f"{found.name} has KillMode={found.kill_mode} and FileDescriptorStoreMax={found.stored_descriptors}"
-        f"{'' if told else ' and is not told of a store'}: the lock would not outlive a restart of the agent",
+        f"{'' if knows_store else ' and does not know its descriptor store'}: the lock would not outlive a restart of the agent",
         f"set FileDescriptorStoreMax={_STORED} and Environment=FDSTORE={_STORED} (or else KillMode=process)",
     )
 
 
 def check_state_dir(facts: HostFacts) -> Finding:
-    """Whether the journal has a place."""
+    """Whether the journal has a directory with enough space."""
     place = facts.state_dir
     if isinstance(place, UnknownFact):
         return unknown(f"not known: {place.reason}")
@@ -131,7 +131,7 @@ def check_state_dir(facts: HostFacts) -> Finding:
 
 
 def check_runtime(facts: HostFacts) -> Finding:
-    """Whether there is somebody to end the containers."""
+    """Whether the container runtime answers, which ends the containers."""
     if isinstance(facts.runtime, UnknownFact):
         return unknown(f"not known: {facts.runtime.reason}")
     if facts.runtime.works:

@@ -1,4 +1,4 @@
-"""The doctor's checks of the kubelet beside the agent, as far as they can be told from this host. Pure."""
+"""The doctor's checks of the kubelet beside the agent, as far as this host shows them (pure)."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ class _KubeletState(Facts, frozen=True):
 
 
 def check_kubelet(facts: HostFacts) -> Finding:
-    """Whether the kubelet ends pods too, or believes that it would."""
+    """Whether the kubelet ends pods too, or is configured to but never armed."""
     if isinstance(facts.logind, UnknownFact):
         return unknown(SILENT)
     lock, ours = find_lock(KUBELET_WHO, facts.logind), find_lock(LOCK_WHO, facts.logind)
@@ -57,7 +57,7 @@ def check_kubelet(facts: HostFacts) -> Finding:
 def check_kubelet_state(facts: HostFacts) -> Finding:
     """Whether the kubelet is still in a shutdown that did not take place.
 
-    It remembers that only in memory: one that has started since knows nothing of it.
+    The kubelet keeps that state in memory only: a kubelet that has restarted since has left it.
     """
     if not isinstance(facts.kubelet, KubeletFacts):
         return ok("no kubelet runs here") if facts.kubelet is None else unknown(f"not known: {facts.kubelet.reason}")
@@ -73,7 +73,7 @@ def check_kubelet_state(facts: HostFacts) -> Finding:
 
 
 def check_static_pods(facts: HostFacts) -> Finding:
-    """Whether the kubelet takes a critical static pod for an ordinary one (kubernetes issue 113940)."""
+    """Whether the kubelet treats a critical static pod as an ordinary one (kubernetes issue 113940)."""
     if isinstance(facts.manifests, UnknownFact):
         return unknown(f"not known: {facts.manifests.reason}")
     found = [file.path for file in facts.manifests if any(_is_misjudged(pod) for pod in _pod_specs(file))]
@@ -96,10 +96,10 @@ def _judge_without_lock(kubelet: KubeletFacts, *, preparing: bool, ours: bool) -
     except InvalidInput as error:
         return unknown(f"{who} holds no lock; its configuration: {'; '.join(str(error).splitlines())}")
     if not asked:
-        return ok(f"{who} leaves shutdowns to others")
+        return ok(f"{who} is not configured for graceful shutdown")
     asks = f"{who} asks for {duration.format_duration(asked * duration.SECOND)}"
     if preparing:
-        return unknown(f"{asks}; during a shutdown it cannot be told whether it was armed")
+        return unknown(f"{asks}; during a shutdown whether it was armed is not known")
     if ours:
         return warning(f"{asks} and is not armed now, but may be after its next start, beside lastcall", _NO_PERIODS)
     return failure(
@@ -117,7 +117,7 @@ def _judge_state(state: _KubeletState, kubelet: KubeletFacts, facts: HostFacts) 
     if facts.logind.preparing:
         return ok("a shutdown is under way")
     if ended >= began and find_lock(KUBELET_WHO, facts.logind):
-        return ok("the kubelet has got over a shutdown that was cancelled")
+        return ok("the kubelet has recovered from a cancelled shutdown")
     return failure(
         f"the kubelet (pid {kubelet.pid}) is still in the shutdown of {state.start_time.isoformat(timespec='seconds')}, "
         "which is over: it stays NotReady and refuses pods",
@@ -126,7 +126,7 @@ def _judge_state(state: _KubeletState, kubelet: KubeletFacts, facts: HostFacts) 
 
 
 def _merge_config(files: Sequence[HostFile]) -> config.AgentConfig:
-    """The file of --config with those of --config-dir over it: fields replace each other, feature gates add up."""
+    """The file of --config, overridden by those of --config-dir: fields are replaced, feature gates are merged."""
     merged: dict[str, Any] = {}
     for file in files:
         for document in decoding.parse_documents(file.data, file.path):
@@ -138,7 +138,7 @@ def _merge_config(files: Sequence[HostFile]) -> config.AgentConfig:
 
 
 def _pod_specs(file: HostFile) -> Iterator[dict[str, Any]]:
-    """The specs in a manifest; what cannot be read is no pod to the kubelet either."""
+    """The specs in a manifest; the kubelet, too, ignores an unreadable file."""
     try:
         documents = decoding.parse_documents(file.data, file.path)
     except InvalidInput:

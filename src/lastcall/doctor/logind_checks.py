@@ -1,4 +1,4 @@
-"""The doctor's checks of logind: the delay limit, the locks, what is under way, and the agent that waits for it. Pure."""
+"""The doctor's checks of logind: the delay limit, the locks, a shutdown under way, and the agent (pure)."""
 
 import math
 from collections.abc import Iterator
@@ -15,30 +15,30 @@ from lastcall.names import LOCK_WHO, LOGIND_DROP_IN
 from lastcall.ports.node import Inhibitor
 
 KUBELET_WHO = "kubelet"
-"""The kubelet's lock (pkg/kubelet/nodeshutdown/systemd/inhibit_linux.go)."""
+"""The ``who`` of the kubelet's lock (pkg/kubelet/nodeshutdown/systemd/inhibit_linux.go)."""
 
 SILENT = "not known while logind does not answer"
 
 _LAST_WITHOUT_INFINITY = 252
-"""This version fails to power off (EOVERFLOW) if the limit is infinity; 257 does not."""
+"""The last version that fails to power off (EOVERFLOW) if the limit is infinity; 257 is known to work."""
 
 _BLOCKS_OBEYED = 257
-"""From here on block locks hold up root's shutdowns too (systemd's NEWS)."""
+"""The first version in which block locks also delay root's shutdowns (systemd's NEWS)."""
 
 
 def find_lock(who: str, state: LogindState) -> Inhibitor | None:
-    """The delay lock on shutdown that somebody holds."""
+    """The delay lock on shutdown with this ``who``; None if there is none."""
     return next((lock for lock in _shutdown_locks(state) if lock.who == who and lock.mode == "delay"), None)
 
 
 def requested_seconds(facts: HostFacts) -> int | None:
-    """The seconds that the configuration asks for, None if that is not known."""
+    """The seconds that the configuration asks for; None if unknown."""
     settings = _read_settings(facts)
     return settings.requested_seconds if isinstance(settings, AgentConfig) else None
 
 
 def check_logind(facts: HostFacts) -> Finding:
-    """Whether there is anybody to hear of shutdowns from."""
+    """Whether logind answers, which announces shutdowns."""
     if not isinstance(facts.logind, UnknownFact):
         return ok("it answers")
     if not facts.booted and isinstance(facts.systemd_version, UnknownFact):
@@ -47,7 +47,7 @@ def check_logind(facts: HostFacts) -> Finding:
 
 
 def check_shutdown(facts: HostFacts) -> Finding:
-    """Whether the machine is about to go down."""
+    """Whether a shutdown is scheduled or under way."""
     if isinstance(facts.logind, UnknownFact):
         return unknown(SILENT)
     kind = facts.logind.scheduled or "shutdown"
@@ -59,7 +59,7 @@ def check_shutdown(facts: HostFacts) -> Finding:
 
 
 def check_configuration(facts: HostFacts) -> Finding:
-    """Whether the agent would take the configuration, and what it asks for."""
+    """Whether the agent would accept the configuration, and what it asks for."""
     settings = _read_settings(facts)
     if isinstance(settings, UnknownFact):
         return unknown(f"none: {settings.reason}", "name the agent's with --config FILE")
@@ -79,7 +79,7 @@ def check_configuration(facts: HostFacts) -> Finding:
 
 
 def check_delay_limit(facts: HostFacts) -> Finding:
-    """What logind grants of what is asked for, and which file decides it."""
+    """How much of the requested time logind grants, and which file decides it."""
     if isinstance(facts.logind, UnknownFact):
         return unknown(SILENT)
     granted, asked, number = facts.logind.granted, requested_seconds(facts), systemd_version_number(facts)
@@ -114,21 +114,21 @@ def check_drop_in(facts: HostFacts) -> Finding:
 
 
 def check_lock(facts: HostFacts) -> Finding:
-    """Whether the agent may hold up a shutdown."""
+    """Whether the agent may delay a shutdown."""
     if isinstance(facts.logind, UnknownFact):
         return unknown(SILENT)
     held = find_lock(LOCK_WHO, facts.logind)
     if held:
         return ok(f"lastcall (pid {held.pid}) holds its delay lock")
     if isinstance(facts.lock, UnknownFact):
-        return unknown(f"whether one can be had is not known: {facts.lock.reason}")
+        return unknown(f"whether one can be taken is not known: {facts.lock.reason}")
     if facts.lock.works:
         return ok(facts.lock.message)
     return failure(facts.lock.message, "run the agent as root")
 
 
 def check_other_locks(facts: HostFacts) -> Finding:
-    """Who else holds up a shutdown. All delay locks share one timer; the last one that is released lets it go on."""
+    """Which other programs delay a shutdown. All delay locks share one timer, and the last release ends the delay."""
     if isinstance(facts.logind, UnknownFact):
         return unknown(SILENT)
     others = [lock for lock in _shutdown_locks(facts.logind) if lock.who not in (LOCK_WHO, KUBELET_WHO)]
@@ -136,7 +136,7 @@ def check_other_locks(facts: HostFacts) -> Finding:
     if blocks and (systemd_version_number(facts) or _BLOCKS_OBEYED) >= _BLOCKS_OBEYED:
         return warning(f"{_lock_list(blocks)} blocks every shutdown until it ends", "end it, or let it finish first")
     if not others:
-        return ok("nobody else holds one on shutdown")
+        return ok("no other program holds one on shutdown")
     return ok(f"also held by {_lock_list(others)}; all delay locks share the same time")
 
 
@@ -161,7 +161,8 @@ def check_agent(facts: HostFacts) -> Finding:
     if facts.logind.preparing or requested_seconds(facts) == 0:
         return ok(f"{who} runs, and needs no lock now")
     return failure(
-        f"{who} runs and is not armed: a shutdown would not wait", "its log tells why (journalctl -u lastcall-agent)"
+        f"{who} runs and is not armed: a shutdown would not wait",
+        "its log has the reason (journalctl -u lastcall-agent)",
     )
 
 
@@ -187,7 +188,7 @@ def _lock_list(locks: list[Inhibitor]) -> str:
 
 
 def _agent_will_raise(facts: HostFacts) -> bool:
-    """Nobody has tried yet, and our drop-in would win."""
+    """Whether starting the agent would raise the limit: none has run yet, and our drop-in would win."""
     if isinstance(facts.limit_files, UnknownFact) or isinstance(facts.drop_in, UnknownFact) or not facts.drop_in.works:
         return False
     winner = facts.limit_files[-1].path if facts.limit_files else ""
@@ -195,6 +196,6 @@ def _agent_will_raise(facts: HostFacts) -> bool:
 
 
 def _sorts_before_ours(path: str) -> bool:
-    """Drop-ins are read in the order of their names; the main file comes before all of them."""
+    """Whether our drop-in overrides the file: drop-ins are read in name order, after the main file."""
     name = path.rpartition("/")[2]
     return name == "logind.conf" or name.encode() <= LOGIND_DROP_IN.encode()

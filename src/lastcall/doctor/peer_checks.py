@@ -1,4 +1,4 @@
-"""The doctor's check of ``watchdog.peers``: whether this node, and enough others, could ask each other. Pure."""
+"""The doctor's check of ``watchdog.peers``: whether this node and enough others could ask each other (pure)."""
 
 from collections.abc import Iterator
 
@@ -14,22 +14,22 @@ _MAKE = (
     f"kubectl -n {names.SYSTEM_NAMESPACE} create secret generic {names.PEERS_SECRET} "
     f'--from-literal={names.PEERS_KEY}="$(openssl rand -hex {LEAST_KEY})"'
 )
-_AGENT = "its log says why; a configuration that has changed counts when the agent is started again"
+_AGENT = "its log has the reason; a changed configuration takes effect when the agent restarts"
 
 Told = Iterator[tuple[str, str]]
-"""What is wrong, and what to do."""
+"""A problem, and what to do about it."""
 
 
 def peer_port(facts: HostFacts) -> int | None:
-    """On which peers are to be asked; None if they are not, or nobody knows."""
+    """The UDP port for questions to peers; None if not configured or unknown."""
     settings = requested_watchdog(facts)
     return None if settings is None or isinstance(settings, UnknownFact) or not settings.peers else settings.peers.port
 
 
 def check_watchdog_peers(facts: HostFacts) -> Finding:
-    """Whether this node could ask others when the API server is lost, and whether enough of them would answer.
+    """Whether this node could ask its peers when the API server is lost, and whether enough of them would answer.
 
-    Not whether datagrams get through: who has the API server is silent (``watchdog.messages``).
+    It does not test whether datagrams arrive: a node that has the API server does not answer (``watchdog.messages``).
     """
     settings, found = requested_watchdog(facts), facts.peers
     if isinstance(settings, UnknownFact):
@@ -50,11 +50,11 @@ def _judge_peers(facts: HostFacts, found: PeerFacts, number: int) -> Finding:
         return warning("; ".join(one for one, _ in concerns), "; ".join(fix for _, fix in concerns))
     if reasons := [*_unknown_reasons(facts, found)]:
         return unknown(f"not known: {'; '.join(reasons)}")
-    whose = "the agent has" if _is_agent_running(facts) else "the agent can have"
+    whose = "the agent has" if _is_agent_running(facts) else "the agent can bind"
     return ok(f"{_tally_text(found)}; {whose} UDP port {number} of this node")
 
 
-# -- by which this node cannot ask others ------------------------------------------------------------------------------
+# -- failures: this node cannot ask its peers --------------------------------------------------------------------------
 
 
 def _key_problems(found: PeerFacts) -> Told:
@@ -73,8 +73,8 @@ def _address_problems(found: PeerFacts) -> Told:
     if not address:
         yield f"Node {found.host} has no internal address", "give its kubelet one (--node-ip)"
     else:
-        told = f"the internal address of Node {found.host}, {address}, is none of this machine's"
-        yield told, "run lastcall doctor in the host's network, or give its kubelet the right one (--node-ip)"
+        message = f"the internal address of Node {found.host}, {address}, is none of this machine's"
+        yield message, "run lastcall doctor in the host's network, or give its kubelet the right one (--node-ip)"
 
 
 def _port_problems(facts: HostFacts, found: PeerFacts) -> Told:
@@ -84,11 +84,11 @@ def _port_problems(facts: HostFacts, found: PeerFacts) -> Told:
         yield f"{tried.message}, and no agent runs here", fix
 
 
-# -- by which it is of no use, or not yet ------------------------------------------------------------------------------
+# -- warnings: asking has no effect, or not yet ------------------------------------------------------------------------
 
 
 def _idle_problems(facts: HostFacts, found: PeerFacts) -> Told:
-    """An agent that runs, and does not do it."""
+    """An agent that runs without the configured peers."""
     me = _own_node(found)
     if not me or not _is_agent_running(facts) or isinstance(found.promises, UnknownFact):
         return
@@ -104,8 +104,10 @@ def _majority_problems(found: PeerFacts) -> Told:
     if isinstance(found.nodes, UnknownFact) or isinstance(found.promises, UnknownFact):
         return
     if 2 * len(_counting_nodes(found.nodes, found.promises)) <= len(found.nodes):
-        told = f"only {_tally_text(found)}, which is no majority: when all lose the API server, they are reset all the same"
-        yield told, "have more than half of all nodes, control plane included, run the agent with watchdog.peers"
+        message = (
+            f"only {_tally_text(found)}, which is no majority: if all nodes lose the API server, they are reset anyway"
+        )
+        yield message, "have more than half of all nodes, control plane included, run the agent with watchdog.peers"
 
 
 def _unknown_reasons(facts: HostFacts, found: PeerFacts) -> Iterator[str]:
@@ -118,11 +120,11 @@ def _unknown_reasons(facts: HostFacts, found: PeerFacts) -> Iterator[str]:
         yield f"{found.here[me].message}, and whether that is the agent is not known: {facts.agent.reason}"
 
 
-# -- what is meant -----------------------------------------------------------------------------------------------------
+# -- helpers -----------------------------------------------------------------------------------------------------------
 
 
 def _own_node(found: PeerFacts) -> str:
-    """The node that this machine is: that of its name, or else the only one, of those with an address of it; "": nobody knows."""
+    """This machine's node: by host name, else the only node with an address of this machine; "" if unknown."""
     if found.host in found.here:
         return found.host
     return next(iter(found.here)) if len(found.here) == 1 else ""

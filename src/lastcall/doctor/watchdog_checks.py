@@ -1,4 +1,4 @@
-"""The doctor's check of the machine's watchdog, if the agent is to keep it. Pure."""
+"""The doctor's check of the machine's watchdog, if the configuration asks for one (pure)."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ _OF_SOFTWARE = "Software Watchdog"
 
 
 def requested_watchdog(facts: HostFacts) -> WatchdogSettings | UnknownFact | None:
-    """What the configuration says of it; None if it asks for none."""
+    """The configured watchdog; None if the configuration has none."""
     if isinstance(facts.config, UnknownFact):
         return UnknownFact(reason="whether one is asked for is not known without a configuration")
     try:
@@ -24,7 +24,7 @@ def requested_watchdog(facts: HostFacts) -> WatchdogSettings | UnknownFact | Non
 
 
 def check_watchdog(facts: HostFacts) -> Finding:
-    """Whether the bound of the configuration would hold with the device that is there."""
+    """Whether the configured reset bound would hold with the machine's device."""
     settings = requested_watchdog(facts)
     if isinstance(settings, UnknownFact):
         return unknown(settings.reason)
@@ -41,7 +41,7 @@ def check_watchdog(facts: HostFacts) -> Finding:
 
 
 def _judge_device(facts: HostFacts, settings: WatchdogSettings, device: WatchdogFacts) -> Finding:
-    what = f"{device.identity or device.name}: {settings.timing_with().bound_arithmetic} after its last renewal the machine has reset"
+    what = f"{device.identity or device.name}: {settings.timing_with().bound_arithmetic} after its last renewal the machine has reset itself"
     for message, fix in _device_problems(facts, settings, device):
         return failure(message, fix)
     if concerns := [*_device_concerns(facts, device)]:
@@ -52,26 +52,26 @@ def _judge_device(facts: HostFacts, settings: WatchdogSettings, device: Watchdog
 
 
 def _device_problems(facts: HostFacts, settings: WatchdogSettings, device: WatchdogFacts) -> Iterator[tuple[str, str]]:
-    """By which it will not be armed."""
+    """Reasons why the agent would not arm the device."""
     use, wanted = facts.watchdog_use, settings.timeout_seconds
     if wanted < device.shortest or 0 < device.longest < wanted:
-        told = f"its driver takes timeouts from {device.shortest} to {device.longest or 'any'} s, not {wanted} s"
-        yield told, "set another watchdog.timeoutSeconds"
+        message = f"its driver takes timeouts from {device.shortest} to {device.longest or 'any'} s, not {wanted} s"
+        yield message, "set another watchdog.timeoutSeconds"
     if not isinstance(use, UnknownFact) and use.running:
         yield "systemd holds it (RuntimeWatchdogSec=)", "set RuntimeWatchdogSec=0 in /etc/systemd/system.conf"
     if not isinstance(use, UnknownFact) and use.hidden:
-        told = "the agent's unit has PrivateDevices=yes, so that it finds no device"
-        yield told, "set PrivateDevices=no, DevicePolicy=closed and DeviceAllow= for the device"
+        message = "the agent's unit has PrivateDevices=yes, so that it finds no device"
+        yield message, "set PrivateDevices=no, DevicePolicy=closed and DeviceAllow= for the device"
 
 
 def _device_concerns(facts: HostFacts, device: WatchdogFacts) -> Iterator[tuple[str, str]]:
-    """By which the bound may not hold, or the machine be reset for nothing."""
+    """Reasons why the bound may not hold, or a healthy machine may be reset."""
     use = facts.watchdog_use
     if not isinstance(use, UnknownFact) and use.rebooting:
         late = duration.format_seconds(use.rebooting)
         yield f"at a reboot systemd pets it for up to {late}", "set RebootWatchdogSec=0 in /etc/systemd/system.conf"
     if device.identity == _OF_SOFTWARE:
-        yield "a kernel that hangs does not reset itself by it", "use a device of hardware"
+        yield "it does not reset a machine whose kernel hangs", "use a device of hardware"
     if device.nowayout:
         yield (
             "it cannot be stopped (nowayout): the machine is reset when the agent is",

@@ -1,1 +1,1 @@
-"""A node is gone: what may be forced, and why."""
+"""Failover of lost nodes: what the controller may force, and on which evidence."""

@@ -1,1 +1,1 @@
-"""A node says that it goes down: its pods are ended in order, inside the time there is, and then it may go."""
+"""Graceful node shutdown: ends the node's pods in order, within the granted time, and then releases the delay lock."""

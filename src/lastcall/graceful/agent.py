@@ -1,7 +1,7 @@
-"""The agent's loop: reads what logind says, asks the table what to do, does it, and says so in one sentence.
+"""The agent's loop: reads logind, asks the state machine for the next step, carries it out and reports the status.
 
-It lives with everything that can go wrong around it: a bus that is lost, a logind that restarts, a limit that cannot
-be raised, its own death in the middle. A signal only wakes it; what counts is what it then reads.
+The loop survives a lost bus, a restart of logind, a limit that cannot be raised, and its own restart during a shutdown.
+A signal only wakes the loop; decisions rest on the properties that it reads next.
 """
 
 import asyncio
@@ -31,17 +31,17 @@ from lastcall.ports.node import (
 )
 
 LOOK_WHILE_ENDING = 1.0
-"""Seconds between two reads of PreparingForShutdown in a shutdown: it may be cancelled without a signal."""
+"""Seconds between two reads of PreparingForShutdown during a shutdown: a cancellation may come without a signal."""
 
 LOOK_AT_REST = 30.0
-"""Seconds between two reads at rest, where changes come with a signal."""
+"""Seconds between two reads outside a shutdown, where a signal announces changes."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentPorts:
-    """Everything that the agent acts through."""
+    """The ports that the agent acts through."""
 
     clock: Clock
     logind: Logind
@@ -54,7 +54,7 @@ class AgentPorts:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentStatus:
-    """What the agent tells about itself after each round. Seconds; ``granted`` is None while it is not known."""
+    """The agent's status after each round. Times are seconds; ``granted`` is None while it is unknown."""
 
     state: AgentState
     armed: bool
@@ -84,8 +84,8 @@ class ShutdownAgent:
         self._on_status = on_status
         self._wake = asyncio.Event()
         self._machine = ShutdownStateMachine()
-        self._link = LogindConnection(outside.logind, outside.clock, self._wake.set)
-        self._arming = DelayInhibitor(
+        self._connection = LogindConnection(outside.logind, outside.clock, self._wake.set)
+        self._inhibitor = DelayInhibitor(
             keeper=outside.keeper, files=outside.limit_files, clock=outside.clock, wake=self._wake.set
         )
         self._shutdowns = NodeShutdownManager(
@@ -98,43 +98,43 @@ class ShutdownAgent:
             listeners=listeners,
             wake=self._wake.set,
         )
-        self._asked = False
-        self._leaving = False
-        self._said = ""
+        self._logind_was_read = False
+        self._stop_requested = False
+        self._last_sentence = ""
 
     def reconfigure(self, config: AgentConfig) -> None:
-        """A new configuration, from the next round on; a shutdown that has begun keeps the one it began with."""
+        """Applies a new configuration from the next round on; a shutdown under way keeps the one it began with."""
         self._config = config
         self._wake.set()
 
     def request_stop(self) -> None:
-        """The program is to end: at rest the lock is released, else it is left to its keeper.
+        """Asks ``run`` to end. Outside a shutdown the agent releases the lock; otherwise the lock's keeper retains it.
 
-        Else means in a shutdown, and where logind cannot be asked now whether there is one.
+        The keeper also retains the lock while logind cannot be asked whether a shutdown is under way.
         """
-        self._leaving = True
+        self._stop_requested = True
         self._wake.set()
 
     async def run(self) -> None:
-        """Rounds until ``leave``: look, decide, act, say, wait.
+        """Runs rounds until ``request_stop``: read, decide, act, report, wait.
 
-        The last one begins after ``leave``: the lock is not released on the strength of what was read before it.
+        The last round begins after ``request_stop``, so that a stale reading never leads to the release of the lock.
         """
-        await self._arming.recover()
+        await self._inhibitor.recover()
         self._shutdowns.recover()
-        heeding = asyncio.create_task(self._arming.watch_files(), name="files of the delay limit")
+        watching = asyncio.create_task(self._inhibitor.watch_files(), name="files of the delay limit")
         try:
-            leaving = False
-            while not leaving:
-                leaving = self._leaving
+            is_last = False
+            while not is_last:
+                is_last = self._stop_requested
                 self._wake.clear()
-                if leaving:
-                    self._asked = False
+                if is_last:
+                    self._logind_was_read = False
                 await self._run_round()
-                if not leaving:
+                if not is_last:
                     await self._wait_for_next_round()
         finally:
-            await cancel_and_wait(heeding)
+            await cancel_and_wait(watching)
             await self._close()
 
     # -- one round -----------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class ShutdownAgent:
     async def _run_round(self) -> None:
         if self._machine.state is AgentState.ENDING and self._shutdowns.is_over:
             await self._apply_observation(AgentObservation.PHASES_OVER)
-        elif self._machine.state is AgentState.RELEASED and self._arming.is_held:
+        elif self._machine.state is AgentState.RELEASED and self._inhibitor.is_held:
             await self._apply_observation(AgentObservation.LOCKED)
         await self._apply_observation(
             AgentObservation.ENABLED
@@ -152,42 +152,42 @@ class ShutdownAgent:
         try:
             await self._read_logind()
         except Unavailable as error:
-            await self._link.drop_session(error)
+            await self._connection.drop_session(error)
         self._report_status()
 
     async def _read_logind(self) -> None:
         if self._machine.state is AgentState.IDLE:
             await self._apply_observation(
-                AgentObservation.LOCKED if self._arming.is_held else AgentObservation.UNLOCKED
+                AgentObservation.LOCKED if self._inhibitor.is_held else AgentObservation.UNLOCKED
             )
             return
-        session = await self._link.get_session()
+        session = await self._connection.get_session()
         if session is None:
             return
         await self._ensure_lock(session)
         preparing, granted, how = await asyncio.gather(
             session.is_preparing(), session.max_delay(), session.scheduled_shutdown()
         )
-        self._asked = True
+        self._logind_was_read = True
         self._shutdowns.close_if_cancelled(preparing=preparing)
         if preparing and self._machine.state in (AgentState.ACQUIRING, AgentState.ARMED):
-            self._arming.granted = granted
+            self._inhibitor.granted = granted
             await self._apply_observation(AgentObservation.PREPARING, how)
         else:
             await self._apply_observation(
                 AgentObservation.PREPARING if preparing else AgentObservation.NOT_SHUTTING_DOWN
             )
         if self._machine.state is AgentState.ARMED:
-            self._arming.update_limit(session, granted, self._config.requested_seconds)
+            self._inhibitor.update_limit(session, granted, self._config.requested_seconds)
 
     async def _ensure_lock(self, session: LogindSession) -> None:
-        """Takes the lock, or takes it again if logind or the bus has begun anew."""
-        if self._machine.state is AgentState.ARMED and (self._link.doubtful or not self._arming.is_usable):
+        """Acquires the lock; acquires it again after logind has restarted or the bus connection was lost."""
+        if self._machine.state is AgentState.ARMED and (self._connection.doubtful or not self._inhibitor.is_usable):
             await self._apply_observation(AgentObservation.UNLOCKED)
         if self._machine.state is AgentState.ACQUIRING:
-            held = await self._arming.acquire(session)
+            held = await self._inhibitor.acquire(session)
             if held:
-                self._link.doubtful = False
+                self._connection.doubtful = False
             await self._apply_observation(AgentObservation.LOCKED if held else AgentObservation.UNLOCKED)
 
     async def _apply_observation(self, seen: AgentObservation, how: str = "") -> None:
@@ -200,26 +200,28 @@ class ShutdownAgent:
             await self._cancel_shutdown()
 
     async def _begin_shutdown(self, how: str) -> None:
-        await self._shutdowns.begin(self._config, granted=self._arming.granted, how=how, lock=self._arming.is_held)
+        await self._shutdowns.begin(
+            self._config, granted=self._inhibitor.granted, how=how, lock=self._inhibitor.is_held
+        )
         log.warning("the machine is going down (%s): ending the pods", how or "unknown")
-        await self._arming.set_deadline(self._shutdowns.deadline)
+        await self._inhibitor.set_deadline(self._shutdowns.deadline)
 
     async def _release_lock(self) -> None:
         if await self._try_release() and self._machine.state is AgentState.RELEASED:
             self._shutdowns.record_release()
 
     async def _try_release(self) -> bool:
-        """Whether every copy of the lock is closed; if not, the next round tries again."""
+        """Returns whether every copy of the lock is closed; if not, the next round tries again."""
         try:
-            await self._arming.release()
+            await self._inhibitor.release()
         except Unavailable as error:
             log.warning("the lock could not be released: %s", error)
             return False
         return True
 
     async def _cancel_shutdown(self) -> None:
-        log.warning("the shutdown was called off: the node stays")
-        self._arming.invalidate()
+        log.warning("the shutdown was cancelled: the node stays up")
+        self._inhibitor.invalidate()
         self._shutdowns.cancel_shutdown("logind is not preparing for a shutdown any more")
         self._wake.set()
 
@@ -229,56 +231,56 @@ class ShutdownAgent:
         await wait_first(self._wake.wait(), self._sleep_until_next_round())
 
     async def _sleep_until_next_round(self) -> None:
-        """At rest it looks every so often; who knows that it would see the same as before spares it the looks."""
+        """Sleeps until the next read is due. While armed, skips the reads until logind may report a change."""
         seconds = self._seconds_to_next_read()
         if (
             self._machine.state is AgentState.ARMED
-            and self._link.is_up
-            and not self._arming.degraded
-            and not self._leaving
+            and self._connection.is_up
+            and not self._inhibitor.degraded
+            and not self._stop_requested
         ):
             began = self._clock.boottime()
-            await self._link.wait_for_change()
+            await self._connection.wait_for_change()
             seconds -= (self._clock.boottime() - began) % seconds
         await self._clock.sleep(seconds)
 
     def _seconds_to_next_read(self) -> float:
-        if self._leaving:
+        if self._stop_requested:
             return 0.0
         state = self._machine.state
         if state is AgentState.IDLE:
-            return LOOK_WHILE_ENDING if self._arming.is_held else LOOK_AT_REST
+            return LOOK_WHILE_ENDING if self._inhibitor.is_held else LOOK_AT_REST
         if state is AgentState.ENDING:
             left = max(0.0, self._shutdowns.deadline - self._clock.boottime())
-            return min(left, LOOK_WHILE_ENDING if self._link.is_up else self._link.seconds_to_retry)
-        if not self._link.is_up:
-            return self._link.seconds_to_retry
-        often = state in (AgentState.RELEASED, AgentState.ACQUIRING) or self._arming.limit_may_change
+            return min(left, LOOK_WHILE_ENDING if self._connection.is_up else self._connection.seconds_to_retry)
+        if not self._connection.is_up:
+            return self._connection.seconds_to_retry
+        often = state in (AgentState.RELEASED, AgentState.ACQUIRING) or self._inhibitor.limit_may_change
         return LOOK_WHILE_ENDING if often else LOOK_AT_REST
 
     async def _close(self) -> None:
-        await self._arming.close()
+        await self._inhibitor.close()
         await self._shutdowns.close()
-        if self._asked and self._machine.state is not AgentState.ENDING:
+        if self._logind_was_read and self._machine.state is not AgentState.ENDING:
             await self._try_release()
-        await self._link.close()
+        await self._connection.close()
 
-    # -- what it says --------------------------------------------------------------------------------------------------
+    # -- status --------------------------------------------------------------------------------------------------------
 
     def _report_status(self) -> None:
         sentence = self._status_sentence()
-        if sentence != self._said:
+        if sentence != self._last_sentence:
             log.info("%s", sentence)
-            self._said = sentence
+            self._last_sentence = sentence
         self._on_status(
             AgentStatus(
                 state=self._machine.state,
-                armed=self._arming.is_held and self._machine.state in (AgentState.ARMED, AgentState.ENDING),
-                logind_reachable=self._link.is_up,
-                retries=self._link.retry_count,
+                armed=self._inhibitor.is_held and self._machine.state in (AgentState.ARMED, AgentState.ENDING),
+                logind_reachable=self._connection.is_up,
+                retries=self._connection.retry_count,
                 requested=float(self._config.requested_seconds),
-                granted=self._arming.granted,
-                degraded=bool(self._arming.degraded),
+                granted=self._inhibitor.granted,
+                degraded=bool(self._inhibitor.degraded),
                 sentence=sentence,
             )
         )
@@ -286,25 +288,27 @@ class ShutdownAgent:
     def _status_sentence(self) -> str:
         state = self._machine.state
         if state is AgentState.IDLE:
-            until = " once the lock is released, which is tried again" if self._arming.is_held else ""
+            until = " once the lock is released, which is being retried" if self._inhibitor.is_held else ""
             return f"idle: the configuration asks for no time, a shutdown will not be delayed{until}"
-        away = "" if self._link.is_up else f"; logind cannot be reached ({self._link.problem}), trying again"
+        away = (
+            "" if self._connection.is_up else f"; logind cannot be reached ({self._connection.problem}), trying again"
+        )
         if state is AgentState.ACQUIRING:
-            return f"not armed: {self._arming.problem or 'no lock is held yet'}{away}"
+            return f"not armed: {self._inhibitor.problem or 'no lock is held yet'}{away}"
         if state is AgentState.ARMED:
             return f"armed: {self._granted_time_text()}{away}"
         if state is AgentState.ENDING:
             return f"ending the pods: the machine is going down{away}"
-        if self._arming.is_held:
+        if self._inhibitor.is_held:
             return f"done: the machine may go down, but the lock is not known to be released, trying again{away}"
         return f"done: the lock is released, the machine may go down{away}"
 
     def _granted_time_text(self) -> str:
         requested = format_seconds(self._config.requested_seconds)
-        if self._arming.granted is None:
+        if self._inhibitor.granted is None:
             return f"asks for {requested}"
-        if self._arming.degraded:
-            return f"only {format_seconds(self._arming.granted)} of the {requested} asked for: {self._arming.degraded}"
-        if delay_limit.grants_too_little(self._config.requested_seconds, self._arming.granted):
-            return f"{format_seconds(self._arming.granted)} so far, logind is being asked for {requested}"
+        if self._inhibitor.degraded:
+            return f"only {format_seconds(self._inhibitor.granted)} of the {requested} asked for: {self._inhibitor.degraded}"
+        if delay_limit.grants_too_little(self._config.requested_seconds, self._inhibitor.granted):
+            return f"{format_seconds(self._inhibitor.granted)} so far, logind is being asked for {requested}"
         return f"{requested} for the pods when the machine goes down"

@@ -1,8 +1,8 @@
 """The agent's configuration: the kubelet's own fields for graceful shutdown, their defaults and their rules.
 
-Two kinds of files are read. A ``KubeletConfiguration`` (kubelet.config.k8s.io/v1beta1) is taken as it is, and what has
-nothing to do with shutdown is passed over. An ``AgentConfiguration`` (lastcall.dev/v1alpha1) has the same fields,
-``mode``, ``watchdog`` and ``storageLease``, and nothing else: an unknown field is an error.
+Two kinds of files are accepted. A ``KubeletConfiguration`` (kubelet.config.k8s.io/v1beta1) is read unchanged, and its
+fields that do not concern shutdown are ignored. An ``AgentConfiguration`` (lastcall.dev/v1alpha1) has the same fields
+plus ``mode``, ``watchdog`` and ``storageLease``; any other field in it is an error.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,11 +41,11 @@ _SETTING = {
 
 
 class AgentConfig(Facts, frozen=True):
-    """What the agent does when the node goes down.
+    """What the agent does when the node shuts down.
 
-    ``kind`` is that of the file. ``groups`` are ascending by priority; none means that graceful shutdown is off.
-    ``static_pod_path`` is where manifests of static pods lie, "" if nowhere. Without ``watchdog`` no device is touched,
-    without ``storage_lease`` nothing is told of one.
+    ``kind`` is the kind of the file. ``groups`` are ascending by priority; without groups graceful shutdown is off.
+    ``static_pod_path`` is the directory of the static pods' manifests, "" if there is none. Without ``watchdog`` the
+    agent opens no watchdog device; without ``storage_lease`` it reports no storage lease.
     """
 
     kind: str
@@ -58,17 +58,17 @@ class AgentConfig(Facts, frozen=True):
 
     @property
     def is_enabled(self) -> bool:
-        """Whether anything is delayed at all."""
+        """Whether the configuration delays shutdowns at all."""
         return bool(self.groups)
 
     @property
     def requested_seconds(self) -> int:
-        """What the phases ask for together, empty ones included, as the kubelet asks logind."""
+        """The sum of all phases' seconds, empty phases included: what the kubelet, too, requests from logind."""
         return sum(group.seconds for group in self.groups)
 
 
 class _ConfigFile(Facts, frozen=True):
-    """The fields of both kinds. What has rules of its own is checked one by one, below."""
+    """The fields of both kinds. Fields with rules of their own are ``Any`` here and are checked one by one below."""
 
     shutdown_grace_period: Any = None
     shutdown_grace_period_critical_pods: Any = None
@@ -86,9 +86,9 @@ class _AgentFile(_ConfigFile, frozen=True):
 
 
 def parse_config(data: bytes, source: str) -> AgentConfig:
-    """The configuration in a file's bytes; ``source`` is the name that errors give it.
+    """Parses a configuration file's bytes; ``source`` is the file's name in errors.
 
-    InvalidInput lists every violation at once: wrong types, unknown fields and broken rules.
+    Raises InvalidInput with all violations at once: wrong types, unknown fields and broken rules.
     """
     document = _only_document(data, source)
     kind = _config_kind(document, source)
@@ -152,7 +152,7 @@ def _read_periods(file: _ConfigFile, wrong: list[str]) -> GracePeriods:
 
 
 def _parse_duration(field: str, value: Any, wrong: list[str]) -> int | None:
-    """Nanoseconds, None if it cannot be read; a number is not a duration to the kubelet either."""
+    """Nanoseconds, or None if the value cannot be read. A bare number is not a duration for the kubelet either."""
     if value is None:
         return 0
     if not isinstance(value, str):
@@ -174,7 +174,7 @@ def _parse_item(item: Any, at: str, wrong: list[str]) -> PriorityItem:
 
 
 def _parse_integer(value: Any, type_: Any, at: str, wrong: list[str]) -> int | None:
-    """What is left out is zero, as in Go; None if it is no such integer."""
+    """The integer, or None if the value is not one. A missing value is zero, as in Go."""
     number: int | None
     number, violations = decoding.convert_readable(0 if value is None else value, type_, at=at)
     wrong += violations
@@ -182,7 +182,7 @@ def _parse_integer(value: Any, type_: Any, at: str, wrong: list[str]) -> int | N
 
 
 def _feature_gate(name: str, file: _ConfigFile, wrong: list[str]) -> bool | None:
-    """Both gates are on unless the file says otherwise; nothing (null) is no answer."""
+    """The gate's value: on unless the file turns it off. None for any value that is not a boolean, null included."""
     value = (file.feature_gates or {}).get(name, True)
     if isinstance(value, bool):
         return value
@@ -198,7 +198,7 @@ def _parse_mode(value: Any, wrong: list[str]) -> ShutdownMode:
 
 
 def _watchdog_settings(value: Any, wrong: list[str]) -> WatchdogSettings | None:
-    """With what its rules say of each field, as the file names it."""
+    """Parses ``watchdog``; violations of its timing rules name the fields as the file does."""
     if value is None:
         return None
     settings, violations = decoding.convert_readable(value, WatchdogSettings, at="watchdog")
@@ -208,8 +208,11 @@ def _watchdog_settings(value: Any, wrong: list[str]) -> WatchdogSettings | None:
     try:
         settings.timing_with()
     except InvalidInput as error:
-        told = [violation.partition(": ") for violation in error.violations]
-        wrong += [f"{', '.join(_SETTING[field] for field in fields.split(', '))}: {rule}" for fields, _, rule in told]
+        violations_by_field = [violation.partition(": ") for violation in error.violations]
+        wrong += [
+            f"{', '.join(_SETTING[field] for field in fields.split(', '))}: {rule}"
+            for fields, _, rule in violations_by_field
+        ]
     return settings
 
 
@@ -223,7 +226,7 @@ def _storage_lease_settings(value: Any, wrong: list[str]) -> StorageLeaseSetting
 
 
 def _phase_groups(periods: GracePeriods) -> tuple[PhasePlan, ...]:
-    """The kubelet's choice between the two forms (nodeshutdown_manager.go: newPodManager, migrateConfig)."""
+    """Chooses between the two forms as the kubelet does (nodeshutdown_manager.go: newPodManager, migrateConfig)."""
     if not periods.graceful_gate:
         return ()
     if periods.priority_gate and periods.by_priority:

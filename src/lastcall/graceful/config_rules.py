@@ -1,7 +1,7 @@
-"""What a configuration must keep to: the kubelet's six rules in its own words, and those that it lacks.
+"""The rules for a configuration: the kubelet's six in its own words, and those that the kubelet lacks.
 
 The six are those of ``ValidateKubeletConfiguration`` (Kubernetes, pkg/kubelet/apis/config/validation/validation.go).
-Go prints the durations in them as the structs that they are: in braces.
+Go prints durations in these messages as structs, which puts them in braces.
 """
 
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ class PriorityItem(Facts, frozen=True):
 
 
 class GracePeriods(Facts, frozen=True):
-    """What a configuration file asks for. Durations are nanoseconds; items are in the file's order.
+    """The periods that a configuration file asks for. Durations are nanoseconds; items keep the file's order.
 
-    None stands for what is there and cannot be read: it is told by its own error, and no rule is tried on it.
+    None marks a value that cannot be read: it has its own error, and no rule is checked on it.
     """
 
     total: int | None = 0
@@ -34,7 +34,7 @@ class GracePeriods(Facts, frozen=True):
 
 
 def kubelet_violations(periods: GracePeriods) -> list[str]:
-    """The kubelet's rules that are broken, in its order and its exact words."""
+    """The kubelet's rules that the configuration breaks, in the kubelet's order and exact words."""
     return [f"invalid configuration: {violation}" for violation in _kubelet_rules(periods)]
 
 
@@ -44,12 +44,12 @@ def own_errors(periods: GracePeriods) -> list[str]:
 
 
 def own_concerns(periods: GracePeriods) -> list[str]:
-    """Zero seconds and a sum that Go cannot hold: wrong in an AgentConfiguration, a warning in a KubeletConfiguration."""
+    """Zero seconds and a sum beyond Go's int64: errors in an AgentConfiguration, warnings in a KubeletConfiguration."""
     return [*_zero_seconds(periods), *_sum_overflow(periods)]
 
 
 def config_warnings(periods: GracePeriods) -> list[str]:
-    """What is valid and yet hardly meant; for periods that broke no rule."""
+    """Valid settings that are probably not intended; call it only for periods that break no rule."""
     return list(_iter_warnings(periods))
 
 
@@ -95,7 +95,7 @@ def _duplicate_priorities(periods: GracePeriods) -> Iterator[str]:
             continue
         first = seen.setdefault(item.priority, index)
         if first != index:
-            yield f"{LIST}[{index}].priority: {item.priority}: must not stand twice, see {LIST}[{first}]"
+            yield f"{LIST}[{index}].priority: {item.priority}: must be unique, see {LIST}[{first}]"
 
 
 def _zero_seconds(periods: GracePeriods) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Being armed: the delay lock is held, and logind grants enough time; if it does not, armed with what it grants."""
+"""The delay inhibitor: holds the lock and raises logind's limit; a lower limit is reported, and used as it is."""
 
 import logging
 import math
@@ -11,22 +11,22 @@ from lastcall.names import LOCK_WHO
 from lastcall.ports.node import Clock, DelayLimitFiles, LockKeeper, LogindSession
 
 WHY = "Ends the pods of this node in order"
-"""The reason that ``systemd-inhibit --list`` shows."""
+"""The reason in the output of ``systemd-inhibit --list``."""
 
 RELOAD_SECONDS = 5.0
-"""How long logind has to take up a new limit; no signal tells (the property is const)."""
+"""How long logind may take to apply a new limit; no signal announces it, because the property is constant."""
 
 RETRY_SECONDS = 60.0
-"""How long to wait before trying again to raise a limit that could not be raised."""
+"""Seconds before the next attempt to raise the limit after a failed one."""
 
 CLOSELY_SECONDS = 60.0
-"""For so long after a file has changed the limit is read often: whoever changes one has logind read it soon."""
+"""Seconds after a change of a file during which the limit is read often: a reload of logind usually follows soon."""
 
 log = logging.getLogger(__name__)
 
 
 class DelayInhibitor:
-    """The lock and the limit. ``granted`` is what logind grants in seconds, None while that is unknown."""
+    """The delay lock and the delay limit. ``granted`` is logind's limit in seconds, None while it is unknown."""
 
     def __init__(self, *, keeper: LockKeeper, files: DelayLimitFiles, clock: Clock, wake: Callable[[], None]) -> None:
         self._keeper = keeper
@@ -41,27 +41,27 @@ class DelayInhibitor:
         self._closely_until = 0.0
         self.granted: float | None = None
         self.degraded = ""
-        """Why less is granted than is asked for, in one sentence with the remedy; "" if enough is."""
+        """Why logind grants less than requested, as one sentence with the remedy; "" if it grants enough."""
         self.problem = ""
-        """Why no lock is held, in one sentence."""
+        """Why no lock is held, as one sentence."""
 
     @property
     def is_held(self) -> bool:
-        """Whether a lock is kept."""
+        """Whether a lock is held."""
         return self._keeper.is_held
 
     @property
     def is_usable(self) -> bool:
-        """Whether a lock is kept that is not to be replaced."""
+        """Whether a lock is held that does not need to be replaced."""
         return self._keeper.is_held and not self._outdated
 
     @property
     def limit_may_change(self) -> bool:
-        """Whether the limit may become another one soon."""
+        """Whether the limit may change soon."""
         return self._clock.boottime() < self._closely_until
 
     async def watch_files(self) -> None:
-        """Until cancelled: tells at once what files that have changed will do to the limit, and has it read often."""
+        """Until cancelled: when a file changes, warns about the limit after a reload and has the limit read often."""
         while True:
             await self._files.wait_for_change()
             self._next_raise = 0.0
@@ -75,22 +75,22 @@ class DelayInhibitor:
             self._wake()
 
     async def recover(self) -> None:
-        """Takes back the lock of an earlier life of this program, which may have set it a deadline."""
+        """Recovers the lock of an earlier process, which may have set a deadline on it."""
         self._outdated = await self._keeper.recover()
 
     def invalidate(self) -> None:
-        """The lock that is kept was a shutdown's that was called off, and still has its deadline."""
+        """Marks the held lock for replacement: a cancelled shutdown left its deadline on it."""
         self._outdated = True
 
     async def acquire(self, session: LogindSession) -> bool:
-        """Sees to it that a lock is held that logind knows, a new one if it is outdated; False if none can be had."""
+        """Ensures that a lock is held that logind knows; replaces an outdated one. False if none can be taken."""
         if self.is_usable and await self._is_known_to_logind(session):
             return True
         try:
             descriptor = await session.take_lock(WHY)
         except (ShutdownUnderWay, NotPermitted) as error:
             if str(error) != self.problem and not self._keeper.is_held:
-                log.warning("no lock can be had: %s", error)
+                log.warning("no delay lock can be taken: %s", error)
             self.problem = str(error)
             return self._keeper.is_held
         await self._keeper.keep_lock(descriptor)
@@ -99,15 +99,15 @@ class DelayInhibitor:
         return True
 
     async def release(self) -> None:
-        """Every copy of the lock is closed when this returns."""
+        """Releases the lock; every copy of it is closed when this returns."""
         await self._keeper.release()
 
     async def set_deadline(self, boottime: float) -> None:
-        """The lock closes itself then, whatever becomes of this program."""
+        """Sets when the keeper closes the lock by itself, even if this process is gone (CLOCK_BOOTTIME seconds)."""
         await self._keeper.set_deadline(boottime)
 
     def update_limit(self, session: LogindSession, granted: float, requested: float) -> None:
-        """Takes note of what is granted; begins to raise it if that is less than ``requested``."""
+        """Records the granted limit; starts to raise it if it is below ``requested``."""
         self.granted, self._requested = granted, requested
         if not delay_limit.grants_too_little(requested, granted):
             self.degraded = ""
@@ -120,7 +120,7 @@ class DelayInhibitor:
             self._raising.start(self._raise_limit(session, requested), "raise the delay limit")
 
     async def close(self) -> None:
-        """Ends what runs in the background; the lock is left as it is."""
+        """Cancels the background work; leaves the lock as it is."""
         await self._raising.cancel()
 
     async def _is_known_to_logind(self, session: LogindSession) -> bool:

@@ -1,7 +1,7 @@
-"""How long logind lets a delay lock hold up a shutdown (InhibitDelayMaxSec), and which file decides it. Pure.
+"""How long logind lets a delay lock hold up a shutdown (InhibitDelayMaxSec), and which file decides it (pure).
 
-systemd reads the drop-ins of all directories in the order of their file names, and the last one wins: one that is
-named like a word beats the kubelet's ``99-kubelet.conf``.
+systemd reads the drop-ins of all directories in the order of their file names, and the last one wins: a file whose name
+begins with a letter therefore overrides the kubelet's ``99-kubelet.conf``.
 """
 
 from collections.abc import Sequence
@@ -11,26 +11,26 @@ from lastcall.names import LOGIND_DROP_IN
 from lastcall.ports.node import DropIn
 
 DEFAULT_SECONDS = 5.0
-"""What logind grants if no file says otherwise (logind.conf(5))."""
+"""logind's limit if no file sets one (logind.conf(5))."""
 
 _ROUNDING = 1e-6
 """logind counts in microseconds."""
 
 
 def grants_too_little(requested: float, granted: float) -> bool:
-    """Whether logind grants less than is asked for."""
+    """Whether logind grants less than requested."""
     return granted + _ROUNDING < requested
 
 
 def effective_seconds(settings: Sequence[DropIn]) -> float:
-    """What the files grant: the last of them wins. Each value is a time span."""
+    """The limit that the files set: the last one wins. Each value is a time span (systemd.time(7))."""
     return timespan.parse(settings[-1].value) if settings else DEFAULT_SECONDS
 
 
 def overriding_drop_in(settings: Sequence[DropIn], ours: str = LOGIND_DROP_IN) -> DropIn | None:
-    """The setting that wins over ours although ours is there; None if ours wins or is missing.
+    """The setting that overrides ours although our file exists; None if ours wins or is missing.
 
-    ``ours`` is the file's name.
+    ``ours`` is the name of our file.
     """
     if any(_file_name(setting) == ours for setting in settings) and _file_name(settings[-1]) != ours:
         return settings[-1]
@@ -38,16 +38,16 @@ def overriding_drop_in(settings: Sequence[DropIn], ours: str = LOGIND_DROP_IN) -
 
 
 def explain_limit(settings: Sequence[DropIn], requested: float, granted: float, *, ours: str = LOGIND_DROP_IN) -> str:
-    """Why the limit is what it is: the file and its value, and what to do if it is too low. One sentence.
+    """Explains the limit in one sentence: the file, its value, and the remedy if the limit is too low.
 
-    ``settings`` is what the files say now, ``granted`` what logind itself says; it may not have read them yet.
+    ``settings`` are the files' current settings. ``granted`` is logind's own answer, which may predate them.
     """
     why, remedy = diagnose_limit(settings, requested, granted, ours=ours)
     return f"{why}: {remedy}" if remedy else why
 
 
 def explain_limit_after_reload(settings: Sequence[DropIn], requested: float, *, ours: str = LOGIND_DROP_IN) -> str:
-    """What becomes of a limit that is enough now when logind reads its files again; "" if it stays enough. One sentence."""
+    """How a limit that suffices now shrinks at logind's next reload, in one sentence; "" if it still suffices then."""
     if not grants_too_little(requested, effective_seconds(settings)):
         return ""
     why = _setting_text(settings[-1]) if settings else "no file sets InhibitDelayMaxSec any more"
@@ -61,15 +61,15 @@ def explain_limit_after_reload(settings: Sequence[DropIn], requested: float, *, 
 def diagnose_limit(
     settings: Sequence[DropIn], requested: float, granted: float, *, ours: str = LOGIND_DROP_IN
 ) -> tuple[str, str]:
-    """The same in two parts: why the limit is what it is, and the remedy, which is "" if enough is granted."""
+    """``explain_limit`` in two parts: why the limit is what it is, and the remedy ("" if enough is granted)."""
     grants = f"logind grants {timespan.format_timespan(granted)}"
     if not grants_too_little(requested, granted):
         return f"{grants}, {_limit_origin(settings, granted)}", ""
     short = f"{grants} of the {timespan.format_timespan(requested)} asked for"
     if not grants_too_little(requested, effective_seconds(settings)):
         return (
-            f"{short}: {_setting_text(settings[-1])}, but logind has not taken it up",
-            "have it read its files again (systemctl kill --signal=HUP systemd-logind.service)",
+            f"{short}: {_setting_text(settings[-1])}, but logind has not applied it",
+            "have logind reload its files (systemctl kill --signal=HUP systemd-logind.service)",
         )
     winner = overriding_drop_in(settings, ours)
     if winner:
@@ -79,7 +79,10 @@ def diagnose_limit(
             settings[-1], ours
         )
     if settings:
-        return f"{short}: {_setting_text(settings[-1])}, which was written for less", "let lastcall write it again"
+        return (
+            f"{short}: {_setting_text(settings[-1])}, which was written for a smaller value",
+            "let lastcall write it again",
+        )
     return (
         f"{short}, its default, since no file sets InhibitDelayMaxSec",
         f"let lastcall write {ours}, or set it yourself",
@@ -101,9 +104,9 @@ def _limit_origin(settings: Sequence[DropIn], granted: float) -> str:
 
 
 def _remedy_for(setting: DropIn, ours: str) -> str:
-    """Files of a package come back with its next update: they are hidden by a file of the same name in /etc.
+    """The remedy for one file. Updates restore a package's files, so a file of the same name in /etc must hide them.
 
-    Not by a symbolic link to /dev/null, at which some versions of systemd fail and fall back to the default.
+    An empty file, not a symbolic link to /dev/null: some versions of systemd fail on the link and use the default.
     """
     if setting.path.startswith(("/usr/", "/run/")):
         return f"make an empty file /etc/systemd/logind.conf.d/{_file_name(setting)}, which hides it"

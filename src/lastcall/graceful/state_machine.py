@@ -1,14 +1,14 @@
-"""The states of one node's shutdown, as a table.
+"""The state machine of one node's shutdown, as a table.
 
-The loop feeds it what it *reads* (levels, not edges: a signal is only a reason to read), and does the step that comes
-back. What the table does not have cannot happen; if it happens all the same, the state stays and Impossible is raised.
+The loop passes in what it *reads* (levels, not edges: a signal is only a reason to read) and carries out the returned
+step. An observation that the state's row does not list raises ImpossibleTransition and leaves the state unchanged.
 """
 
 from enum import Enum
 
 
 class AgentState(Enum):
-    """Where the node is."""
+    """The state of the node's shutdown."""
 
     IDLE = "nothing is configured: the machine goes down without waiting"
     ACQUIRING = "no delay lock is held yet"
@@ -18,7 +18,7 @@ class AgentState(Enum):
 
 
 class AgentObservation(Enum):
-    """What a round of the loop has read."""
+    """What the loop read in this round."""
 
     ENABLED = "the configuration asks for time"
     DISABLED = "the configuration asks for none"
@@ -26,20 +26,20 @@ class AgentObservation(Enum):
     UNLOCKED = "no lock is held"
     PREPARING = "PreparingForShutdown is true"
     NOT_SHUTTING_DOWN = "PreparingForShutdown is false"
-    PHASES_OVER = "the phases are over, or the deadline is"
+    PHASES_OVER = "the phases are over, or the deadline has passed"
 
 
 class AgentStep(Enum):
-    """What the loop does next."""
+    """The loop's next step."""
 
     NOTHING = "nothing"
-    BEGIN = "begin with the phases, or go on with those of before"
+    BEGIN = "begin the phases, or resume those of an earlier process"
     RELEASE = "close every copy of the lock"
-    CANCEL = "stop between two pods, and be a ready node again"
+    CANCEL = "stop between two pods, and make the node ready again"
 
 
 class ImpossibleTransition(RuntimeError):
-    """Seen in a state in which it makes no sense; a mistake in the loop."""
+    """An observation that cannot occur in this state: a programming error in the loop."""
 
 
 TABLE: dict[AgentState, dict[AgentObservation, tuple[AgentStep, AgentState]]] = {
@@ -89,13 +89,13 @@ TABLE: dict[AgentState, dict[AgentObservation, tuple[AgentStep, AgentState]]] = 
 
 
 class ShutdownStateMachine:
-    """Where the node is now."""
+    """The current state, and its transitions."""
 
     def __init__(self) -> None:
         self.state = AgentState.IDLE
 
     def advance(self, seen: AgentObservation) -> AgentStep:
-        """The step to do now that this was read."""
+        """Applies an observation and returns the next step. Raises ImpossibleTransition if the table lacks it."""
         if seen not in TABLE[self.state]:
             raise ImpossibleTransition(f"{seen.name} in state {self.state.name}")
         step, self.state = TABLE[self.state][seen]

@@ -1,1 +1,1 @@
-"""What lastcall needs in a cluster, as Kubernetes objects (pure)."""
+"""The Kubernetes objects that lastcall needs in a cluster (pure)."""

@@ -1,4 +1,4 @@
-"""What ``lastcall agent`` may do in a cluster: to tell that its node goes down, and to keep a watchdog (pure)."""
+"""The agent's access rights: for its NodeShutdown, its Lease and its watchdog (pure)."""
 
 from lastcall.manifests import namespaces
 from lastcall.manifests import own_node as own_nodes
@@ -7,7 +7,7 @@ from lastcall.manifests.role_bindings import role_objects
 from lastcall.names import GROUP, NODES_NAMESPACE, PEERS_SECRET, SYSTEM_NAMESPACE
 
 NAME = "lastcall-agent"
-"""Of the ServiceAccount, the roles and their bindings."""
+"""Name of the ServiceAccount, the roles and their bindings."""
 
 _LABELS = {
     f"app.kubernetes.io/{key}": value
@@ -16,7 +16,7 @@ _LABELS = {
 
 
 def agent_grants(*, peers: bool = False) -> list[Grant]:
-    """All that it asks for; with ``peers`` also what it needs to know of those who are asked when the API server is lost."""
+    """All grants of the agent; with ``peers`` also those for finding the peers to ask when the API server is lost."""
     verbs = ("get", "create", "patch")
     why = "the Lease of its node, which promises the watchdog's reset, and tells of leases on shared storage"
     always = [
@@ -31,9 +31,9 @@ def agent_grants(*, peers: bool = False) -> list[Grant]:
 
 
 def agent_objects(*, peers: bool = False, own_node: bool = False) -> list[Object]:
-    """In the order in which they can be made; the namespace of the ServiceAccount is there already.
+    """The objects in an order in which they can be created; the ServiceAccount's namespace must exist.
 
-    ``own_node``: also what keeps an agent from writing of other nodes.
+    ``own_node``: also the policy that restricts an agent to its own node.
     """
     metadata = {"name": NAME, "namespace": SYSTEM_NAMESPACE, "labels": _LABELS}
     account: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}

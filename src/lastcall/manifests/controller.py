@@ -1,7 +1,6 @@
-"""``lastcall controller`` in a cluster: every object that it needs there (pure).
+"""All objects that ``lastcall controller`` needs in a cluster (pure).
 
-Nothing else is made, and applying it again changes nothing: what the controller and others write stands in fields that
-are not given here.
+Applying them again changes nothing: the fields that the controller and others write are not part of them.
 """
 
 import re
@@ -21,7 +20,7 @@ from lastcall.names import NODES_NAMESPACE, SYSTEM_NAMESPACE
 
 NAMESPACE = SYSTEM_NAMESPACE
 EXTERNAL, OWN = "external", "own"
-"""Who detaches volumes, as ``lastcall controller --attach-detach`` has it."""
+"""The detaching component, as in ``lastcall controller --attach-detach``."""
 IMAGE = f"lastcall:{__version__}"
 
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,510}")
@@ -29,7 +28,7 @@ _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,510}")
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerChoices:
-    """What differs between clusters. InvalidInput if one of them means nothing."""
+    """The choices that differ between clusters. Raises InvalidInput for an invalid one."""
 
     namespace: str = NAMESPACE
     image: str = IMAGE
@@ -41,7 +40,7 @@ class ControllerChoices:
         if not re.fullmatch(DNS_LABEL, self.namespace):
             wrong.append(f"--namespace: {quote_value(self.namespace)}: must be small letters, digits and -, at most 63")
         if self.namespace == NODES_NAMESPACE:
-            wrong.append(f"--namespace: {NODES_NAMESPACE}: is where agents write, who must not elect")
+            wrong.append(f"--namespace: {NODES_NAMESPACE}: agents write there, so no election may be held there")
         if not _IMAGE.fullmatch(self.image):
             wrong.append(f"--image: {quote_value(self.image)}: must be the name of an image")
         if self.replicas < 0:
@@ -53,12 +52,12 @@ class ControllerChoices:
 
 
 def controller_objects(choices: ControllerChoices) -> list[Object]:
-    """All of them, in the order in which they can be made."""
+    """All of them, in an order in which they can be created."""
     namespace, detach = choices.namespace, choices.attach_detach == OWN
     return [
         *(
             namespaces.namespace_object(one, common_labels()) for one in dict.fromkeys((namespace, SYSTEM_NAMESPACE))
-        ),  # agents: the second
+        ),  # the second place that binds agents
         namespaces.nodes_namespace(),
         resource_definitions.fence_policy_definition(),
         resource_definitions.node_shutdown_definition(),

@@ -1,4 +1,4 @@
-"""What the controller may do, by where, each with its reason; ``rbac`` makes rules of it, and holds them against an audit."""
+"""The controller's grants by place, each with its reason; ``rbac`` turns them into rules and compares audits."""
 
 from lastcall import names
 from lastcall.manifests.labels import NAME
@@ -11,7 +11,7 @@ _POLICIES, _SHUTDOWNS = "fencepolicies", "nodeshutdowns"
 
 
 def cluster_grants(*, detach: bool) -> list[Grant]:
-    """In all namespaces, and for what has none. ``detach``: volumes are detached by the controller itself."""
+    """Grants in all namespaces and for cluster-wide objects. ``detach``: the controller detaches volumes itself."""
     attachments = ("get", *_FOLLOW, "delete") if detach else _FOLLOW
     return [
         Grant("nodes", ("get", *_FOLLOW, "patch"), "watched; read live, marked, tainted and untainted"),
@@ -31,7 +31,7 @@ def cluster_grants(*, detach: bool) -> list[Grant]:
 
 
 def lease_grants() -> list[Grant]:
-    """Where nodes, and their agents, renew Leases, whatever the controller's own namespace is."""
+    """Grants in the namespaces of node and agent Leases, which do not depend on the controller's own."""
     follow = ("get", *_FOLLOW)
     return [
         Grant("leases", follow, "when nodes were heard", _LEASES, NODE_LEASES),
@@ -40,7 +40,7 @@ def lease_grants() -> list[Grant]:
 
 
 def own_grants(namespace: str) -> list[Grant]:
-    """In the controller's own namespace."""
+    """Grants in the controller's own namespace."""
     return [
         Grant("leases", ("get", "patch"), "who leads", _LEASES, namespace, (NAME,)),
         Grant("leases", ("create",), "the Lease is made anew if somebody deletes it", _LEASES, namespace),
@@ -49,5 +49,5 @@ def own_grants(namespace: str) -> list[Grant]:
 
 
 def all_grants(namespace: str, *, detach: bool) -> list[Grant]:
-    """All of them."""
+    """All grants of the controller."""
     return [*cluster_grants(detach=detach), *lease_grants(), *own_grants(namespace)]

@@ -1,4 +1,4 @@
-"""The controller's Deployment, and the budget of its pods (pure)."""
+"""The controller's Deployment and its PodDisruptionBudget (pure)."""
 
 from typing import Any
 
@@ -6,16 +6,16 @@ from lastcall.manifests.labels import NAME, common_labels, selector_labels
 from lastcall.manifests.rbac import Object
 
 PORT = 9467
-"""Of the status server: metrics and probes."""
+"""Port of the status server: metrics and probes."""
 
 MOVE_SECONDS = 30
-"""How long a pod stays bound to a node that is not Ready: Kubernetes' own default of 300 leaves one replica too long."""
+"""Seconds that a pod stays bound to a node that is not Ready: Kubernetes' default of 300 is too long for a replica."""
 
 _USER = 65532
 
 
 def controller_deployment(namespace: str, *, image: str, replicas: int, detach: bool) -> Object:
-    """The replicas elect one that acts; the others wait, each on another node. ``detach``: it detaches volumes itself."""
+    """The replicas elect one leader; the others wait, each on another node. ``detach``: it detaches volumes itself."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -23,7 +23,7 @@ def controller_deployment(namespace: str, *, image: str, replicas: int, detach: 
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": selector_labels()},
-            # One after the other: with every replica on another node, there may be no room for one more.
+            # One after the other: if every replica needs a node of its own, there may be no room for one more.
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
             "template": {"metadata": {"labels": common_labels()}, "spec": _pod_spec(namespace, image, detach=detach)},
         },
@@ -31,7 +31,7 @@ def controller_deployment(namespace: str, *, image: str, replicas: int, detach: 
 
 
 def disruption_budget(namespace: str) -> Object:
-    """One at a time is drained; one that is not ready anyway keeps no node from being drained."""
+    """One pod may be drained at a time; a pod that is not ready does not block a drain."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -49,8 +49,8 @@ def _pod_spec(namespace: str, image: str, *, detach: bool) -> Object:
         "serviceAccountName": NAME,
         "priorityClassName": "system-cluster-critical",
         "terminationGracePeriodSeconds": 30,
-        # What a fence agent that was killed has left goes to process 1 when it ends: the pod's pause reaps, lastcall does not,
-        # and what nobody reaps counts until no process can be started.
+        # Orphans of a killed fence agent become children of process 1. The pod's pause process reaps them, lastcall
+        # does not, and zombies count until no process can be started.
         "shareProcessNamespace": True,
         "securityContext": {
             "runAsNonRoot": True,
@@ -88,13 +88,13 @@ def _controller_container(namespace: str, image: str, *, detach: bool) -> Object
             "capabilities": {"drop": ["ALL"]},
             "readOnlyRootFilesystem": True,
         },
-        # Fence agents and the cloud's SDK want a place to write to.
+        # Fence agents and the cloud's SDK need a writable directory.
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108  (the pod's own)
     }
 
 
 def _tolerations() -> list[Object]:
-    """It is to run where little else does; and it leaves a node that is lost, as its deletion from there is ours to do."""
+    """Tolerates most taints, but leaves a lost node early, because its deletion from there is our own task."""
     stays: list[Object] = [
         {"key": "CriticalAddonsOnly", "operator": "Exists"},
         {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},

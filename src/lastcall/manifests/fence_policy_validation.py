@@ -1,7 +1,7 @@
-"""The rules of ``fence_policy_rules`` in CEL, as far as an API server may be asked to evaluate them.
+"""The rules of ``fence_policy_rules`` in CEL, as far as the API server's cost limit allows.
 
-Its estimate of what they cost counts every list and text at its greatest length; so what is told of each of 5,000 nodes
-is checked by the controller alone. That names are unique is said by the kind of the list.
+Its cost estimate assumes the greatest length of every list and text. So only the controller checks the entries for each
+of 5,000 nodes. The list type ensures that names are unique.
 """
 
 from lastcall.manifests.structural_schema import SchemaExtras, ValidationRule
@@ -32,7 +32,7 @@ def _keys_are_disjoint() -> str:
 
 
 def _cel_string(text: str) -> str:
-    """As a text in CEL."""
+    """The text as a CEL string."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -75,7 +75,7 @@ RULES = SchemaExtras(
     },
     fields={
         "PolicySpec.fencers": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
-        # The one is heeded of numbers alone, the other of texts.
+        # The one applies to numbers only, the other to texts only.
         "PolicyLimits.minHealthy": {"minimum": 0, "pattern": "^0*(100|[0-9]{1,2})%$"},
     },
 )

@@ -7,15 +7,15 @@ _OURS = {f"app.kubernetes.io/{key}": "lastcall" for key in ("name", "part-of")}
 
 
 def namespace_object(name: str, labels: dict[str, str]) -> Object:
-    """Its pods keep to the strictest of the pod security standards."""
+    """A namespace that enforces the strictest of the pod security standards."""
     restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**labels, **restricted}}}
 
 
 def nodes_namespace() -> Object:
-    """That of the Leases of agents: theirs as much as the controller's, so that it is the same for both.
+    """The namespace of the agents' Leases, shared by agents and controller, so both make it the same.
 
-    It is one of its own since a role cannot except a name: who may write any Lease there is could write the one by which
-    controllers elect their leader, if it were there too.
+    It is separate because a role cannot exclude a name: an agent that may write any Lease in a namespace could also
+    write the Lease by which controllers elect their leader.
     """
     return namespace_object(NODES_NAMESPACE, _OURS)

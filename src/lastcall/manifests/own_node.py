@@ -1,9 +1,9 @@
-"""That an agent writes of its own node alone, by the API server's own admission (pure).
+"""An admission policy that restricts an agent to objects of its own node (pure).
 
-Roles cannot say it: all agents have one ServiceAccount. But a token that was made for a pod, or for a Node
-(``kubectl create token --bound-object-kind Node``), names the node, which Kubernetes has shown to admission since 1.30, and
-without a feature gate since 1.32 (KEP-4193, ``authentication.kubernetes.io/node-name``). Policies that are written in CEL
-(``admissionregistration.k8s.io/v1``) are there since 1.30.
+Roles cannot express this: all agents have one ServiceAccount. But a token for a pod, or for a Node (``kubectl create
+token --bound-object-kind Node``), names the node. Kubernetes shows that name to admission since 1.30, and without a
+feature gate since 1.32 (KEP-4193, ``authentication.kubernetes.io/node-name``). Policies in CEL
+(``admissionregistration.k8s.io/v1``) exist since 1.30.
 """
 
 from lastcall.manifests.rbac import Object
@@ -14,11 +14,11 @@ OWN_NODE = (
     f"has(request.userInfo.extra) && '{CLAIM}' in request.userInfo.extra"
     f" && request.userInfo.extra['{CLAIM}'] == [object.metadata.name]"
 )
-"""The Lease and the NodeShutdown have the name of their Node."""
+"""The resources whose objects have the name of their Node: the Lease and the NodeShutdown."""
 
 
 def own_node_policy(name: str, namespace: str, labels: dict[str, str]) -> list[Object]:
-    """A policy and what puts it into force, for the ServiceAccount ``name``; a request that it cannot judge is refused."""
+    """A policy and its binding for the ServiceAccount ``name``; a request that it cannot evaluate is refused."""
     metadata = {"name": f"{name}-own-node", "labels": labels}
     api = "admissionregistration.k8s.io/v1"
     policy: Object = {
@@ -58,11 +58,11 @@ def own_node_policy(name: str, namespace: str, labels: dict[str, str]) -> list[O
 
 
 def _resource_rule(group: str, version: str, resource: str) -> Object:
-    """What an agent may write; it deletes nothing."""
+    """The writes of an agent that the policy checks; an agent has no right to delete."""
     return {
         "apiGroups": [group],
         "apiVersions": [version],
         "operations": ["CREATE", "UPDATE"],
         "resources": [resource],
-        "scope": "*",  # the default, which kubectl would find missing at each apply
+        "scope": "*",  # the default, given here because kubectl would otherwise find it missing at each apply
     }

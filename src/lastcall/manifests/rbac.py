@@ -1,6 +1,6 @@
-"""What an identity may ask of the API server, and whether that is what it asks (pure).
+"""Grants of an identity as RBAC rules, and their comparison with an audit (pure).
 
-The rules are those of ``rbac.authorization.k8s.io``, as far as lastcall's own use them: no wildcards, no aggregation.
+The rules are those of ``rbac.authorization.k8s.io``, as far as lastcall uses them: no wildcards, no aggregation.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 Object = dict[str, Any]
 
 ANYWHERE = "*"
-"""The namespace of a grant that holds in all of them, and for what has none: that of a ClusterRole bound cluster-wide."""
+"""Namespace of a grant for all namespaces and cluster-wide objects: a ClusterRole that is bound cluster-wide."""
 
 _BY_NAME = ("get", "update", "patch", "delete")
-"""Verbs that name an object; a rule with names allows no others (``create`` and ``list`` tell no name)."""
+"""Verbs of requests that name an object; a rule with names allows no others (``create`` and ``list`` have none)."""
 
 PUBLIC = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz")
-"""Paths that ``system:discovery`` and ``system:public-info-viewer`` allow to whoever is known, and what lies below."""
+"""Paths that ``system:discovery`` and ``system:public-info-viewer`` allow, with their subpaths."""
 
 
 class Grant(NamedTuple):
-    """A resource (``pods``, ``pods/status``) of a group, with the verbs that are allowed, and what they are for."""
+    """Verbs on a resource (``pods``, ``pods/status``) of a group, and the reason for them."""
 
     resource: str
     verbs: tuple[str, ...]
@@ -30,7 +30,7 @@ class Grant(NamedTuple):
 
 
 class AuditedRequest(NamedTuple):
-    """One request, as an audit tells it; ``path`` is given if it is for no resource."""
+    """One request from an audit log; ``path`` is set if it is not for a resource."""
 
     verb: str
     group: str

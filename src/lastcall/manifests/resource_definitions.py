@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of lastcall's kinds (pure), made from the structs that read their objects."""
+"""The CustomResourceDefinitions of lastcall's kinds, generated from the structs that decode them (pure)."""
 
 from typing import Any
 
@@ -139,7 +139,7 @@ _AS_IT_IS = SchemaExtras(defaults=False)
 
 
 def fence_policy_definition() -> Object:
-    """Of FencePolicy."""
+    """The CustomResourceDefinition of FencePolicy."""
     return _custom_resource_definition(
         names.FENCE_POLICY,
         short=["fp"],
@@ -158,11 +158,11 @@ def fence_policy_definition() -> Object:
 
 
 def node_shutdown_definition() -> Object:
-    """Of NodeShutdown."""
+    """The CustomResourceDefinition of NodeShutdown."""
     return _custom_resource_definition(
         names.NODE_SHUTDOWN,
         short=["nsd"],
-        subresources={},  # one request writes all of it: the pods of one boot never stand beside the id of another
+        subresources={},  # one request writes both: the pods of one boot never appear beside the id of another
         schema=_root_schema(
             NodeShutdown,
             spec=schema_of(NodeShutdownSpec, SchemaExtras()),

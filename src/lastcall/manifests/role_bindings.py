@@ -1,4 +1,4 @@
-"""Grants as roles and bindings of a ServiceAccount (pure)."""
+"""Turns grants into roles and bindings of a ServiceAccount (pure)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def role_objects(grants: Sequence[Grant], *, to: str, of: str, labels: Mapping[str, str]) -> list[Object]:
-    """A role for each namespace, or a ClusterRole, with its binding to the ServiceAccount ``to`` of namespace ``of``."""
+    """A Role for each namespace, or a ClusterRole, bound to the ServiceAccount ``to`` of namespace ``of``."""
     where = dict.fromkeys(one.namespace for one in grants)
     return [
         obj

@@ -1,7 +1,7 @@
-"""Structural schemas of custom resources, from the structs that read them (pure).
+"""Structural schemas of custom resources, generated from the structs that decode them (pure).
 
-Types, bounds, enumerations, defaults and descriptions are those of the struct; what a schema cannot hold of a struct, and
-what only a schema holds (rules in CEL, kinds of lists), is given beside it.
+Types, bounds, enumerations, defaults and descriptions are those of the struct. ``SchemaExtras`` adds what only a schema
+has: rules in CEL and list types.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,23 +18,23 @@ _RULES = "x-kubernetes-validations"
 
 
 class ValidationRule(NamedTuple):
-    """What must hold, in CEL; ``self`` is the value in whose schema it stands."""
+    """A rule in CEL; ``self`` is the value of the schema that contains it."""
 
     expression: str
     message: str
 
 
 class SchemaExtras(NamedTuple):
-    """What is added to schemas: by the struct's name, or the struct's and the field's as in ``PolicySpec.fencers``."""
+    """Additions to schemas, by the struct's name or by struct and field (``PolicySpec.fencers``)."""
 
     rules: Mapping[str, Sequence[ValidationRule]] = {}
     fields: Mapping[str, Schema] = {}
     defaults: bool = True
-    """Whether the API server fills in what is left out."""
+    """Whether the API server sets defaults for missing fields."""
 
 
 def schema_of(struct: type[Facts], extras: SchemaExtras) -> Schema:
-    """The structural schema of a struct, with those of its fields in their places."""
+    """The structural schema of a struct, with the schemas of its fields inlined."""
     return _SchemaBuilder(msgspec.json.schema_components([struct], ref_template="#/{name}")[1], extras).of_struct(
         struct.__name__
     )
@@ -52,12 +52,12 @@ class _SchemaBuilder:
         }
         required = found.get("required") or []
         schema: Schema = {"type": "object", "description": _one_line(found.get("description", ""))}
-        # What is empty the API server leaves out, and would differ from what was applied.
+        # The API server drops an empty default, so that the object would differ from what was applied.
         schema |= ({"properties": properties} if properties else {}) | ({"required": required} if required else {})
         return self._with_rules(name, schema)
 
     def _field_schema(self, place: str, found: Mapping[str, Any]) -> Schema:
-        """A field: its description goes before that of its struct, its rules come after, its default is filled in."""
+        """A field's schema: its own description replaces its struct's; its rules and default are added."""
         schema = self._value_schema(found)
         if (
             self._extras.defaults
@@ -85,13 +85,13 @@ class _SchemaBuilder:
         return self.of_struct(name)
 
     def _with_rules(self, place: str, schema: Schema) -> Schema:
-        """With the rules of the place, after those that the schema has."""
+        """Appends the rules of the place to those of the schema."""
         rules = [{"rule": one.expression, "message": one.message} for one in self._extras.rules.get(place, ())]
         return schema | {_RULES: [*schema.get(_RULES, ()), *rules]} if rules else schema
 
 
 def _with_integer_format(found: Schema) -> Schema:
-    """Bounds that are those of Go's integers are said by the format: -2**63 has no place in JSON's numbers."""
+    """Replaces the bounds of Go's integers by the format: -2**63 does not fit JSON's numbers."""
     for size in (32, 64):
         if (found.get("minimum"), found.get("maximum")) == (-(2 ** (size - 1)), 2 ** (size - 1) - 1):
             rest = {key: value for key, value in found.items() if key not in ("minimum", "maximum")}
@@ -100,17 +100,17 @@ def _with_integer_format(found: Schema) -> Schema:
 
 
 def _schema_default(value: Any, schema: Schema) -> Any:
-    """None where nothing is to be filled in; of an object nothing, so that its fields have their own defaults."""
+    """The default to set; None for none, and for objects, whose fields have their own defaults."""
     if isinstance(value, dict):
         return {} if any("default" in one for one in schema.get("properties", {}).values()) else None
     return None if value is None or value in ("", (), []) else value
 
 
 def _without_defaults(schema: Schema) -> Schema:
-    """The same with each default in words alone, for items of lists.
+    """The schema with its defaults only in descriptions, for items of lists.
 
-    kubectl apply compares a list of a custom resource as a whole: what the API server fills into an item would be taken
-    out again and filled in by each apply.
+    kubectl apply compares a list of a custom resource as a whole: each apply would remove the defaults that the API
+    server has set in an item, and the server would set them again.
     """
     found = {key: value for key, value in schema.items() if key != "default"}
     if "default" in schema:
@@ -124,5 +124,5 @@ def _without_defaults(schema: Schema) -> Schema:
 
 
 def _one_line(docstring: str) -> str:
-    """A docstring as one line, its code marks those of Markdown."""
+    """A docstring as one line, with Markdown's code marks."""
     return " ".join(docstring.split()).replace("``", "`")

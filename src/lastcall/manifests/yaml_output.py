@@ -1,4 +1,4 @@
-"""Kubernetes objects as YAML text, as people write it."""
+"""Kubernetes objects as readable YAML."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,13 +7,13 @@ import yaml
 
 
 class _ManifestDumper(yaml.SafeDumper):
-    """Neither anchors nor aliases: what stands in two places is written in both."""
+    """Dumps without anchors and aliases: an object that occurs twice is written twice."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """All of them."""
+        """True: every object is written in full."""
         return True
 
 
 def to_yaml(objects: Sequence[Any]) -> str:
-    """A document for each object, its fields in their order."""
+    """One document for each object, with fields in their given order."""
     return yaml.dump_all(objects, Dumper=_ManifestDumper, sort_keys=False, width=10_000, explicit_start=True)

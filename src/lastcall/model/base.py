@@ -1,4 +1,4 @@
-"""What all structs of Kubernetes facts have in common."""
+"""The base class of all structs of Kubernetes facts."""
 
 from datetime import datetime
 from typing import Annotated
@@ -10,7 +10,7 @@ Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """Frozen facts under their camelCase names; unknown fields are passed over.
+    """Frozen facts under their camelCase names; unknown fields are ignored.
 
-    ``gc=False``: they hold no cycles, and a cluster's worth of them need not be walked by the collector.
+    ``gc=False``: the structs hold no cycles, so the garbage collector need not traverse a cluster's worth of them.
     """

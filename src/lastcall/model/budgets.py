@@ -1,6 +1,7 @@
-"""PodDisruptionBudgets: which pod may be evicted now, which may not and why, and what an eviction spends.
+"""PodDisruptionBudgets: which pod may be evicted now, why another may not, and what an eviction consumes (pure).
 
-The rules and the words are those of the API server's eviction subresource (pkg/registry/core/pod/storage/eviction.go).
+The rules and the messages are those of the API server's eviction subresource
+(pkg/registry/core/pod/storage/eviction.go).
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,13 +16,13 @@ from lastcall.model.label_selector import selector_matcher
 from lastcall.model.pods import Int32, Int64, ObjectMetadata, Pod, StatusCondition
 
 ALWAYS_ALLOW = "AlwaysAllow"
-"""The unhealthyPodEvictionPolicy (KEP-3017) by which no budget protects a pod that is not ready."""
+"""The unhealthyPodEvictionPolicy (KEP-3017) under which no budget protects a pod that is not ready."""
 
 STALE_SECONDS = 10
-"""When to ask again if the disruption controller has not seen the budget's latest version yet."""
+"""Seconds until a retry if the disruption controller has not yet observed the budget's latest version."""
 
 MOST_DISRUPTED = 2000
-"""A budget with more evicted pods than this that the disruption controller has not seen going allows no more."""
+"""A budget with more evicted pods that the disruption controller has not yet seen end allows no more."""
 
 SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -37,7 +38,7 @@ class BudgetSpec(Facts, frozen=True):
 
 
 class BudgetStatus(Facts, frozen=True):
-    """policy/v1 PodDisruptionBudgetStatus; ``disrupted_pods`` has the times of evictions by pod."""
+    """policy/v1 PodDisruptionBudgetStatus; ``disrupted_pods`` maps pod names to the times of their evictions."""
 
     observed_generation: Int64 = 0
     disruptions_allowed: Int32 = 0
@@ -49,7 +50,7 @@ class BudgetStatus(Facts, frozen=True):
 
     @property
     def blocking_condition(self) -> StatusCondition | None:
-        """The condition by which the disruption controller says why nothing is allowed, if it has words for it."""
+        """The condition in which the disruption controller explains why it allows no eviction, if it has a message."""
         found = next((one for one in self.conditions or () if one.type == "DisruptionAllowed"), None)
         return found if found and found.status == "False" and found.message else None
 
@@ -62,7 +63,7 @@ class Budget(Facts, frozen=True):
     status: BudgetStatus = BudgetStatus()
 
     def covers(self, pod: Pod) -> bool:
-        """Whether the pod is one of the budget's; without a selector, or with one that makes no sense, it has none."""
+        """Whether the budget covers the pod. A budget without a selector, or with an invalid one, covers none."""
         if self.metadata.namespace != pod.metadata.namespace:
             return False
         try:
@@ -72,7 +73,7 @@ class Budget(Facts, frozen=True):
 
 
 class EvictionObstacle(Enum):
-    """Why a pod may not be evicted now."""
+    """Why a pod cannot be evicted now."""
 
     SEVERAL = "several budgets cover the pod, which evictions do not support"
     STALE = "the budget's status is older than its spec"
@@ -83,10 +84,10 @@ class EvictionObstacle(Enum):
 
 @dataclass(frozen=True)
 class EvictionAllowed:
-    """The pod may be evicted. ``spends`` is the budget that pays for it: none if no pod counts that is lost.
+    """The pod may be evicted. ``spends`` is the budget that it is charged to; None if its loss counts in no budget.
 
-    ``exempted_by`` is the budget that lets the pod go because it is unhealthy: the eviction must fail if the pod has
-    changed since, for it may have become healthy.
+    ``exempted_by`` is the budget that permits the eviction because the pod is unhealthy. The eviction must then fail if
+    the pod has changed since, because it may have become healthy.
     """
 
     spends: Budget | None = None
@@ -95,7 +96,7 @@ class EvictionAllowed:
 
 @dataclass(frozen=True)
 class EvictionRefused:
-    """The pod may not be evicted now. ``cause`` says what one budget lacks, in the API server's words."""
+    """The pod cannot be evicted now. ``cause`` is what one budget lacks, in the API server's words."""
 
     why: EvictionObstacle
     budgets: Sequence[Budget]
@@ -103,7 +104,7 @@ class EvictionRefused:
 
 
 def decide_eviction(pod: Pod, budgets: Iterable[Budget]) -> EvictionAllowed | EvictionRefused:
-    """Whether the pod may be evicted now; ``budgets`` may hold others than its own."""
+    """Whether the pod may be evicted now; ``budgets`` may include budgets that do not cover it."""
     if is_unprotected(pod):
         return EvictionAllowed()
     own = [budget for budget in budgets if budget.covers(pod)]
@@ -117,19 +118,19 @@ def decide_eviction(pod: Pod, budgets: Iterable[Budget]) -> EvictionAllowed | Ev
 
 
 def is_unprotected(pod: Pod) -> bool:
-    """Whether no budget is asked: pods that have not begun, have finished or are being deleted serve nobody."""
+    """Whether budgets do not apply: the pod has not started, has finished or is being deleted."""
     return pod.is_finished or pod.status.phase == "Pending" or pod.metadata.deletion_timestamp is not None
 
 
 def is_ready(pod: Pod) -> bool:
-    """What budgets call healthy: the pod's condition Ready is True."""
+    """Whether the pod's condition Ready is True, which budgets call healthy."""
     return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions or ())
 
 
 def spend_disruption(budget: Budget, pod: str, at: str) -> Budget:
-    """The budget after an eviction of ``pod`` at the time ``at`` (RFC 3339): one less, and the pod is remembered.
+    """The budget after an eviction of ``pod`` at ``at`` (RFC 3339): one disruption less, and the pod is recorded.
 
-    The disruption controller counts remembered pods as gone, until it has seen them go or two minutes have passed.
+    The disruption controller counts recorded pods as gone until it observes their end, or for two minutes.
     """
     status = budget.status
     disrupted = {**(status.disrupted_pods or {}), pod: at}
@@ -140,13 +141,13 @@ def spend_disruption(budget: Budget, pod: str, at: str) -> Budget:
 
 
 def stale_refusal(budget: Budget) -> EvictionRefused:
-    """The refusal that asks the client to come back when the status of the budget is up to date."""
+    """The refusal that asks the client to retry when the budget's status is up to date."""
     cause = f"The disruption budget {budget.metadata.name} is still being processed by the server."
     return EvictionRefused(EvictionObstacle.STALE, [budget], cause)
 
 
 def _is_harmless(pod: Pod, budget: Budget) -> bool:
-    """Whether the pod is unhealthy, so that it does not count, and its budget lets such a pod go."""
+    """Whether the pod is unhealthy, so that it does not count, and its budget permits the eviction of such pods."""
     if is_ready(pod):
         return False
     if budget.spec.unhealthy_pod_eviction_policy == ALWAYS_ALLOW:
@@ -168,7 +169,7 @@ def _budget_refusal(budget: Budget) -> EvictionRefused | None:
 
 
 def _lack_text(budget: Budget) -> str:
-    """What is missing; if the controller could not count, its numbers mean nothing and its own words are told."""
+    """What the budget lacks. If the controller could not compute its numbers, its own message is used instead."""
     status, begin = budget.status, f"The disruption budget {budget.metadata.name}"
     said = status.blocking_condition
     if said and said.reason == "SyncFailed":

@@ -1,4 +1,4 @@
-"""What may stand in a field that takes one of several words, for messages (pure)."""
+"""The values that an enum field accepts, as text for messages (pure)."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from msgspec import inspect
 
 
 def choices_text(type_: Any, path: tuple[str | int, ...]) -> str:
-    """``A, B or C`` for an enum at ``path`` within a type that msgspec knows; empty for everything else."""
+    """``A, B or C`` for an enum at ``path`` within a type that msgspec supports; empty for everything else."""
     words = _choice_words(inspect.type_info(type_), path)
     return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else "".join(words)
 

@@ -1,4 +1,4 @@
-"""How a kube-controller-manager was started, as far as its attach-detach controller goes (pure)."""
+"""The command line of a kube-controller-manager, as far as it concerns the attach-detach controller (pure)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,17 +7,17 @@ from lastcall.model.base import Facts
 
 PROGRAM = "kube-controller-manager"
 NO_TIMEOUT = "disable-force-detach-on-timeout"
-"""With it nothing is detached because six minutes have passed (``cmd/kube-controller-manager/app/options``)."""
+"""The option that disables force detach after six minutes (``cmd/kube-controller-manager/app/options``)."""
 
 _CONTROLLERS = "controllers"
 _ATTACH_DETACH = ("persistentvolume-attach-detach-controller", "attachdetach")
-"""Its name, and the one from before (``cmd/kube-controller-manager/names``)."""
+"""The controller's name, and its former name (``cmd/kube-controller-manager/names``)."""
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
-"""What Go's ``strconv.ParseBool`` takes for true."""
+"""What Go's ``strconv.ParseBool`` accepts as true."""
 
 
 class ControllerManager(Facts, frozen=True):
-    """One of them: ``where`` it was found, and its ``arguments``."""
+    """One kube-controller-manager: ``where`` it was found, and its ``arguments``."""
 
     where: str
     arguments: tuple[str, ...]
@@ -31,11 +31,11 @@ class ControllerManager(Facts, frozen=True):
 
     @property
     def detaches_on_timeout(self) -> bool:
-        """Whether it detaches volumes from a node that is not Ready for no other reason than that time has passed."""
+        """Whether it detaches volumes from a node that is not Ready merely because a time has passed."""
         return self.runs_attach_detach and self._last_argument(NO_TIMEOUT, "false") not in _TRUE
 
     def _last_argument(self, option: str, default: str) -> str:
-        """The value that counts: the last, as with pflag, which reads _ as -."""
+        """The last value given for the option, which wins in pflag; pflag treats _ as -."""
         found = default
         for argument in self.arguments:
             name, given, value = argument.removeprefix("--").partition("=")
@@ -45,7 +45,7 @@ class ControllerManager(Facts, frozen=True):
 
 
 def managers_in_pod(spec: Mapping[str, Any], where: str) -> Iterator[ControllerManager]:
-    """Those that the containers of a pod's spec start."""
+    """The controller managers that the containers of a pod's spec start."""
     containers = spec.get("containers")
     for container in containers if isinstance(containers, list) else ():
         words = [*(container.get("command") or ()), *(container.get("args") or ())]

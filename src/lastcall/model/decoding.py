@@ -1,4 +1,4 @@
-"""From YAML or JSON text to typed structs, with every violation told at once: field, value and rule."""
+"""Converts YAML or JSON text to typed structs, and reports every violation at once: field, value and rule."""
 
 import json
 import re
@@ -34,16 +34,16 @@ _TYPES = {
 
 
 def parse_documents(data: bytes, source: str) -> list[Any]:
-    """The documents in YAML or JSON text, empty ones left out; InvalidInput with line and column.
+    """The non-empty documents in YAML or JSON text; InvalidInput with line and column.
 
-    JSON documents may follow each other with nothing between them, as kubectl reads them (``YAMLOrJSONDecoder``).
+    JSON documents may follow each other without a separator, as kubectl accepts them (``YAMLOrJSONDecoder``).
     """
     text = _decode_text(data, source)
     if text.lstrip()[:1] in ("{", "["):
         try:
             return [document for document in _parse_json(text) if document is not None]
         except (ValueError, RecursionError):
-            pass  # YAML may begin with a brace too; its reader names line and column
+            pass  # YAML may begin with a brace too; its parser reports line and column
     try:
         return [document for document in yaml.load_all(text, YamlLoader) if document is not None]
     except yaml.MarkedYAMLError as error:
@@ -55,9 +55,9 @@ def parse_documents(data: bytes, source: str) -> list[Any]:
 
 
 def convert(value: Any, type_: type[T], source: str, *, at: str = "") -> T:
-    """``value`` (of dicts, lists and scalars) as a ``type_``; InvalidInput lists up to 50 violations with their paths.
+    """Converts ``value`` (dicts, lists and scalars) to ``type_``; InvalidInput lists up to 50 violations with paths.
 
-    In a mapping null counts as absent. ``at`` is put before every path: where in its file the value stands.
+    In a mapping null counts as absent. ``at`` prefixes every path: the value's own place in its file.
     """
     result, violations = convert_readable(value, type_, at=at)
     if violations or result is None:
@@ -66,7 +66,7 @@ def convert(value: Any, type_: type[T], source: str, *, at: str = "") -> T:
 
 
 def convert_readable(value: Any, type_: type[T], *, at: str = "") -> tuple[T | None, list[str]]:
-    """The same, but what is right about ``value`` comes back beside up to 50 violations; None if nothing is left."""
+    """Like ``convert``, but returns the readable part beside up to 50 violations; None if nothing is readable."""
     violations: list[str] = []
     whole, places = value, _RemovedPaths()
     try:
@@ -93,25 +93,25 @@ def convert_readable(value: Any, type_: type[T], *, at: str = "") -> tuple[T | N
 
 
 def quote_value(value: Any) -> str:
-    """A value as an error message quotes it, cut to 60 characters."""
+    """The value as quoted in an error message, cut to 60 characters."""
     pieces = json.JSONEncoder(ensure_ascii=False, default=str).iterencode(_shallow_copy(value, 8))
     text = plain_text("".join(islice(pieces, 61)))
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 class _RemovedPaths:
-    """What was taken out, and where the items of lists stood before, so that messages give the index in the file."""
+    """The removed values and the former indexes of list items, so that messages give the index in the file."""
 
     def __init__(self) -> None:
         self._left: dict[Path, list[int]] = {}
         self._gone: set[Path] = set()
 
     def is_removed(self, place: Path) -> bool:
-        """Whether what stood there was taken out."""
+        """Whether the value at ``place`` was removed."""
         return place in self._gone
 
     def original_path(self, path: Path) -> Path:
-        """A path into what is left, as a path into the whole."""
+        """Translates a path in the remaining value to the path in the original."""
         before: Path = ()
         for step in path:
             indexes = self._left.get(before)
@@ -119,7 +119,7 @@ class _RemovedPaths:
         return before
 
     def remove(self, path: Path, whole: Any) -> None:
-        """What stands at ``path`` is about to be taken out of ``whole``."""
+        """Records that the value at ``path`` is about to be removed from ``whole``."""
         self._gone.add(self.original_path(path))
         step = path[-1]
         if isinstance(step, int):
@@ -129,7 +129,7 @@ class _RemovedPaths:
 
 
 def _decode_text(data: bytes, source: str) -> str:
-    """UTF-8, or UTF-16 with its mark, as some Windows shells write what is redirected into a file."""
+    """Decodes UTF-8, or UTF-16 with a byte order mark, which some Windows shells write on redirection."""
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         return data.decode(encoding)
@@ -138,7 +138,7 @@ def _decode_text(data: bytes, source: str) -> str:
 
 
 def _parse_json(text: str) -> Iterator[Any]:
-    """ValueError if any of it is not JSON to Go either: NaN, halves of characters, a key that stands twice."""
+    """The JSON values. ValueError for anything that Go rejects too: NaN, unpaired surrogates, a duplicate key."""
     decoder, text, at = json.JSONDecoder(object_pairs_hook=_unique_keys), text.strip(_JSON_SPACE), 0
     while at < len(text):
         value, end = decoder.raw_decode(text, at)
@@ -150,12 +150,12 @@ def _parse_json(text: str) -> Iterator[Any]:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
-        raise ValueError  # which key, and where, is told by the YAML reader
+        raise ValueError  # the YAML parser reports the key and its place
     return mapping
 
 
 def _explain_error(error: msgspec.ValidationError, whole: Any, type_: Any) -> tuple[str, Path]:
-    """The broken rule in msgspec's words, and the path of what breaks it."""
+    """The broken rule in msgspec's words, and the path of the offending value."""
     match = _WHERE.match(str(error))
     assert match is not None
     path: Path = ()
@@ -166,7 +166,7 @@ def _explain_error(error: msgspec.ValidationError, whole: Any, type_: Any) -> tu
 
 
 def _offending_key(error: msgspec.ValidationError, whole: Any, path: Path, type_: Any) -> str:
-    """The key of the mapping at ``path`` whose value is meant: msgspec does not tell."""
+    """The offending key of the mapping at ``path``; msgspec does not report it, so each key is tried."""
     mapping = _look_up(whole, path)
     for key in mapping:
         try:
@@ -207,14 +207,14 @@ def _with_value(whole: Any, path: Path, value: Any) -> Any:
 
 
 def _without_path(whole: Any, path: Path) -> Any:
-    """A copy without what stands at ``path``, so that the next violation can be found."""
+    """A copy without the value at ``path``, so that the next violation can be found."""
     parent = _look_up(whole, path[:-1]).copy()
     del parent[path[-1]]
     return _with_value(whole, path[:-1], parent)
 
 
 def _without_nulls(value: Any, levels: int = MAX_DEPTH) -> Any:
-    """A copy whose mappings have no nulls; what lies deeper than any struct reaches is left as it is."""
+    """A copy whose mappings have no nulls, down to the depth that any struct reaches."""
     if isinstance(value, dict) and levels:
         return {key: _without_nulls(item, levels - 1) for key, item in value.items() if item is not None}
     if isinstance(value, list) and levels:
@@ -223,7 +223,7 @@ def _without_nulls(value: Any, levels: int = MAX_DEPTH) -> Any:
 
 
 def _shallow_copy(value: Any, levels: int) -> Any:
-    """A copy that is quick to print: no deeper than so many levels."""
+    """A copy of at most ``levels`` levels, which is quick to print."""
     if not isinstance(value, (dict, list)):
         return value
     if not levels:

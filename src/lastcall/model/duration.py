@@ -1,15 +1,15 @@
 """Go's duration syntax, which every Kubernetes configuration file uses, to the nanosecond.
 
-A duration is an int of nanoseconds. Parsing, printing and the words of the errors are those of Go's
-``time.ParseDuration`` and ``Duration.String``, since the kubelet's own messages quote them. (durationpy keeps
-microseconds and has other words.)
+A duration is an int of nanoseconds. Parsing, formatting and error messages are those of Go's ``time.ParseDuration`` and
+``Duration.String``, because the kubelet's own messages quote them. (The package durationpy has microseconds only, and
+other messages.)
 """
 
 import re
 
 SECOND = 1_000_000_000
 MAX = 2**63 - 1
-"""The largest duration that Go can hold, some 292 years."""
+"""The largest duration that Go can represent, about 292 years."""
 
 _UNITS = {
     "ns": 1,
@@ -66,9 +66,9 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_elapsed(seconds: float) -> str:
-    """Time that has gone by, for people, never less than none: ``1h59m59s``, ``30s``, ``0s``, below a second ``250ms``.
+    """Elapsed time for people, at least zero: ``1h59m59s``, ``30s``, ``0s``, below a second ``250ms``.
 
-    Whole seconds that are over, as kubectl tells ages: what was 39.9 s ago is not told as having been 40 s ago.
+    Rounds down to whole seconds, as kubectl does for ages: 39.9 s ago is not shown as 40 s.
     """
     milliseconds = max(0, round(seconds * 1000))
     exactly = milliseconds if milliseconds < 1000 else milliseconds // 1000 * 1000
@@ -84,7 +84,7 @@ def _format_decimal(value: int, size: int) -> str:
 
 
 def _parse_part(match: re.Match[str], text: str) -> int:
-    """A number with its unit. The checks come in Go's order, since the first one that fails gives the error."""
+    """A number with its unit, in nanoseconds. The checks run in Go's order: the first failure determines the error."""
     whole, fraction, unit = match.groups()
     digits = whole.lstrip("0")
     if not (whole or fraction) or len(digits) > 19 or int(digits or 0) > _LARGEST:
@@ -97,7 +97,7 @@ def _parse_part(match: re.Match[str], text: str) -> int:
 
 
 def _parse_fraction(digits: str, unit: int) -> int:
-    """In floating point, as Go does it: 0.3333333333333333333h is 20 minutes. Digits beyond 63 bits are dropped."""
+    """In floating point as in Go: 0.3333333333333333333h is 20 minutes. Digits beyond 63 bits are dropped."""
     number, scale = 0, 1.0
     for digit in digits:
         if number > (_LARGEST - 1) // 10 or number * 10 + int(digit) > _LARGEST:
@@ -111,7 +111,7 @@ def _invalid_duration(text: str) -> ValueError:
 
 
 def _quote_text(text: str) -> str:
-    """What is not plain ASCII is written as the bytes of its UTF-8."""
+    """The text in quotes, with the UTF-8 bytes of every character that is not printable ASCII."""
     return '"' + "".join(_escape_character(character) for character in text) + '"'
 
 

@@ -1,4 +1,4 @@
-"""What a Node says of the machine that it runs on: what a fence is chosen, set up and checked by."""
+"""The facts of a Node that identify its machine: fences are chosen, configured and verified by them."""
 
 from collections.abc import Mapping
 
@@ -6,21 +6,21 @@ from lastcall.model.base import Facts
 
 
 class FenceNode(Facts, frozen=True):
-    """A Node as it was read last. What it does not say is empty."""
+    """A Node as last read. Unknown fields are empty."""
 
     name: str
     system_uuid: str = ""
-    """``status.nodeInfo.systemUUID``: what the kubelet read from ``/sys/class/dmi/id/product_uuid``, or in its place, on a
-    machine without DMI, the machine id of its system."""
+    """``status.nodeInfo.systemUUID``: the kubelet reads it from ``/sys/class/dmi/id/product_uuid``, or on a machine
+    without DMI uses the system's machine id."""
     shared_with: str = ""
-    """Another Node that shows the same one: a machine that was renamed and registered anew, or a copied firmware."""
+    """Another Node with the same system UUID: the same machine under a new name, or a copied firmware."""
     provider_id: str = ""
     """``spec.providerID``."""
     serial: str = ""
-    """The annotation ``lastcall.dev/machine-serial``; Kubernetes knows no serial numbers."""
+    """The annotation ``lastcall.dev/machine-serial``; Kubernetes has no field for a serial number."""
     boot_id: str = ""
     """``status.nodeInfo.bootID``."""
     machine_id: str = ""
-    """``status.nodeInfo.machineID``: ``/etc/machine-id``, which machines that were cloned may share."""
+    """``status.nodeInfo.machineID``: ``/etc/machine-id``, which cloned machines may share."""
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}

@@ -1,9 +1,9 @@
-"""``FencePolicy`` of ``lastcall.dev/v1alpha1``: how nodes that are lost may be fenced and failed over (pure).
+"""``FencePolicy`` of ``lastcall.dev/v1alpha1``: how lost nodes may be fenced and failed over (pure).
 
-It is cluster-scoped. The structs hold the ``spec`` as the API server stores it, under its camelCase names: their types,
-bounds, defaults and descriptions are those of the CustomResourceDefinition, which is made from them. What must hold
-beyond that stands in ``fence_policy_rules``; ``fence_policies`` reads objects; which of several holds for a
-node is said by ``failover.limits.policies``.
+It is cluster-scoped. The structs hold the ``spec`` as the API server stores it, under its camelCase names. The
+CustomResourceDefinition is generated from them: types, bounds, defaults and descriptions. ``fence_policy_rules`` holds
+the rules beyond that, ``fence_policy_reader`` reads objects, and ``failover.limits.policy_choice`` chooses the policy
+of a node.
 """
 
 from enum import Enum
@@ -19,43 +19,44 @@ from lastcall.model.pods import Int32
 
 
 class FailoverMode(Enum):
-    """What is done for a node that is lost."""
+    """What the controller does for a lost node."""
 
     OBSERVE = "Observe"
-    """Nothing: what would be done is reported."""
+    """It takes no action, and reports what it would do."""
     TAINT_ONLY = "TaintOnly"
-    """It is fenced, and gets the taint out-of-service when it is proved to be off; the rest is kube-controller-manager's."""
+    """It fences the node, and adds the taint out-of-service on proof that it is off; kube-controller-manager does the
+    rest."""
     ENFORCE = "Enforce"
-    """All of it."""
+    """It takes all steps."""
 
 
 class PowerOn(Enum):
-    """Whether a machine that lastcall has switched off is switched on again."""
+    """Whether lastcall switches a machine back on that it has switched off."""
 
     NEVER = "Never"
     AFTER_FAILOVER = "AfterFailover"
-    """When nothing is left to force."""
+    """When no pod or volume remains to be forced."""
 
 
 class RemoveTaint(Enum):
-    """Which taint out-of-service is taken away when the node is back."""
+    """Which out-of-service taint lastcall removes when the node is back."""
 
     OURS = "Ours"
     ALWAYS = "Always"
-    """One that somebody has set by hand too."""
+    """Also one that a person has added by hand."""
 
 
 class MachineIDCheck(Enum):
     """Whether two Nodes with the same machineID may be the same machine."""
 
     REQUIRED = "Required"
-    """They may: neither is fenced while the other is heard of."""
+    """They may be: neither is fenced while the other one shows signs of life."""
     DISABLED = "Disabled"
-    """The machines were cloned with their ``/etc/machine-id``, which says nothing."""
+    """They need not be: the machines were cloned with their ``/etc/machine-id``, so it identifies no machine."""
 
 
 class SelectorOperator(Enum):
-    """Of ``matchExpressions``."""
+    """The operators of ``matchExpressions``."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -86,7 +87,7 @@ class NodeSelector(Facts, frozen=True):
 
 
 class PolicyLimits(Facts, frozen=True):
-    """What protects the cluster from its own controller, over all nodes and policies."""
+    """The limits that protect the cluster from its own controller, over all nodes and policies."""
 
     min_healthy: Annotated[
         int | str,
@@ -112,7 +113,7 @@ class PolicyLimits(Facts, frozen=True):
 
 
 class PolicySpec(Facts, frozen=True):
-    """What is to be done for which nodes."""
+    """The actions for the selected nodes."""
 
     node_selector: Annotated[
         NodeSelector, Meta(description="The nodes that it is for, by their labels; without requirements all of them.")
@@ -185,14 +186,14 @@ class PolicyMeta(Facts, frozen=True):
 
 
 class FencePolicy(Facts, frozen=True):
-    """How nodes that are lost may be fenced and failed over, for the nodes that the selector chooses."""
+    """How lost nodes may be fenced and failed over, for the nodes that the selector matches."""
 
     metadata: PolicyMeta
     spec: PolicySpec = PolicySpec()
     status: dict[str, Any] = field(default_factory=dict)
-    """As it was read; ``failover.limits.policies`` says what it should be."""
+    """The status as read; ``failover.limits.policy_choice`` computes what it should be."""
 
     @property
     def name(self) -> str:
-        """Of the object; unique, since it is cluster-scoped."""
+        """The object's name; unique, because the kind is cluster-scoped."""
         return self.metadata.name

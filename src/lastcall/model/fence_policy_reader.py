@@ -1,4 +1,4 @@
-"""Reading FencePolicy objects, and which nodes they mean (pure)."""
+"""Reads FencePolicy objects, and selects their nodes (pure)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from lastcall.model.label_selector import Requirement, build_matcher
 
 
 def parse_policy(found: Any) -> FencePolicy:
-    """The policy in an object of the API, of dicts, lists and scalars; unknown fields are passed over.
+    """The policy in an API object of dicts, lists and scalars; unknown fields are ignored.
 
     InvalidInput lists every violation at once, each with field, value and rule.
     """
@@ -27,14 +27,14 @@ def parse_policy(found: Any) -> FencePolicy:
 
 
 def selects_node(selector: NodeSelector, labels: Mapping[str, str]) -> bool:
-    """Whether a node with these labels is meant; a selector without requirements means every node."""
+    """Whether the selector matches a node with these labels; a selector without requirements matches every node."""
     equal = [Requirement(key, "In", (value,)) for key, value in selector.match_labels.items()]
     others = [Requirement(one.key, one.operator.value, one.values) for one in selector.match_expressions]
     return build_matcher([*equal, *others])(labels)
 
 
 def _readable_fencers(found: Any) -> list[Fencer | None]:
-    """Each in its place, though one before it cannot be read."""
+    """The fencers in their order; None for one that cannot be read."""
     spec = found.get("spec")
     every = spec.get("fencers") if isinstance(spec, Mapping) else None
     listed = every if isinstance(every, list) else []

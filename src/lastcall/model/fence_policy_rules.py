@@ -1,7 +1,7 @@
-"""What must hold in a FencePolicy beyond the types and bounds of its fields (pure).
+"""The rules of a FencePolicy beyond the types and bounds of its fields (pure).
 
-The CustomResourceDefinition has the same rules in CEL, as far as CEL can say them at a bearable cost; this is the whole of them, for
-policies that come from elsewhere, or from before a rule was added.
+The CustomResourceDefinition has the same rules in CEL, as far as CEL can express them at an acceptable cost. This
+module has all of them, for policies from other sources, or from before a rule was added.
 """
 
 import re
@@ -16,13 +16,13 @@ from lastcall.model.int_or_percent import resolve_portion
 
 PARAMETER = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 SECRETS = ("passwd", "password", "secret_key", "secret", "apikey", "token", "community")
-"""How the names of parameters of fence agents end whose value is secret."""
+"""Suffixes of the names of fence agents' parameters that hold secrets."""
 SHORTEST, LONGEST = "1s", "1h"
-"""Of ``suspectAfter`` and, but for the shortest, of ``settle``."""
+"""The bounds of ``suspectAfter``; the upper one also applies to ``settle``."""
 
 
 def policy_violations(spec: PolicySpec, fencers: Sequence[Fencer | None]) -> Iterator[str]:
-    """Every violation, as field, value and rule. ``fencers`` in the object's order; None for one that cannot be read."""
+    """Every violation, as field, value and rule. ``fencers`` keep the object's order; None for an unreadable one."""
     yield from _suspect_after_violations(spec.suspect_after)
     yield from _limit_violations(spec.limits)
     yield from _selector_violations(spec.node_selector)
@@ -53,7 +53,7 @@ def _limit_violations(limits: PolicyLimits) -> Iterator[str]:
 
 
 def _selector_violations(selector: NodeSelector) -> Iterator[str]:
-    """``metav1.LabelSelectorAsSelector``: how many values each operator takes."""
+    """How many values each operator takes (``metav1.LabelSelectorAsSelector``)."""
     for one in selector.match_expressions:
         takes = one.operator in (SelectorOperator.IN, SelectorOperator.NOT_IN)
         if takes != bool(one.values):

@@ -1,6 +1,6 @@
 """How a machine is switched off: the ``fencers`` of a FencePolicy, as the API server stores them.
 
-Types, bounds, defaults and descriptions are those of the CustomResourceDefinition, which is made from these structs.
+The CustomResourceDefinition is generated from these structs: types, bounds, defaults and descriptions.
 """
 
 from enum import Enum
@@ -15,11 +15,11 @@ PROGRAM = r"^fence_[a-z0-9_]+$"
 ONE_LINE = r"^[^\n\r]*$"
 NAME_BY_NODE = r"^([a-z0-9]|\{node\})(([-a-z0-9.]|\{node\})*([a-z0-9]|\{node\}))?$"
 KEY_BY_NODE = r"^([-._a-zA-Z0-9]|\{node\})+$"
-"""Of a Secret, and in it, where ``{node}`` is put in."""
+"""The name of a Secret, and of a key in it; ``{node}`` stands for the Node's name."""
 HTTP = r"^https?://[^\s/?#@]+(/[^\s?#]*)?$"
 
 KINDS = ("agent", "redfish", "ec2", "manual")
-"""What a fencer can be, as its fields are called."""
+"""The kinds of fencers, by field name."""
 
 SecretName = Annotated[
     str,
@@ -35,16 +35,16 @@ Value = Annotated[str, Meta(max_length=4096, pattern=ONE_LINE)]
 
 
 class TargetCheck(Enum):
-    """Whether the device must say which machine is behind it, before that is switched off."""
+    """Whether the device must identify its machine before lastcall switches the machine off."""
 
     REQUIRED = "Required"
-    """It says so, and it is the node's machine."""
+    """The device must identify its machine, and that must be the node's machine."""
     DISABLED = "Disabled"
-    """A device that cannot say it passes. One that names another machine never does."""
+    """A device that cannot identify its machine is accepted. A device that names another machine never is."""
 
 
 class FromNode(Facts, frozen=True):
-    """A value that is read from the Node itself: from one of its annotations, or one of its labels."""
+    """A value from one of the Node's own annotations or labels."""
 
     annotation: Annotated[str, Meta(pattern=QUALIFIED, max_length=317, description="The annotation's key.")] | None = (
         None
@@ -53,18 +53,18 @@ class FromNode(Facts, frozen=True):
 
 
 class SecretKey(Facts, frozen=True):
-    """A value that stands in a Secret in lastcall's own namespace. ``{node}`` in either name is the Node's name."""
+    """A value in a Secret in lastcall's own namespace. ``{node}`` in either name stands for the Node's name."""
 
     name: SecretName
     key: Annotated[KeyInSecret, Meta(description="The key in its data; `{node}` in it stands for the Node's name.")]
 
     def key_for(self, node: str) -> tuple[str, str]:
-        """Name and key for a node."""
+        """The Secret's name and the key for a node."""
         return self.name.replace("{node}", node), self.key.replace("{node}", node)
 
 
 class FencerCredentials(Facts, frozen=True):
-    """User and password in a Secret in lastcall's own namespace."""
+    """A user and a password in a Secret in lastcall's own namespace."""
 
     secret_name: SecretName
     username_key: Annotated[KeyInSecret, Meta(description="The key of the user's name in its data.")] = "username"
@@ -76,7 +76,7 @@ class FencerCredentials(Facts, frozen=True):
 
 
 class Setting(Facts, frozen=True):
-    """One text for each node: the same for all, by the Node's name, or from the Node itself. Exactly one is given."""
+    """One text per node: the same for all, by the Node's name, or from the Node itself. Exactly one way is given."""
 
     value: Annotated[Value, Meta(description="The same for every node.")] | None = None
     by_node: Annotated[dict[str, Value], Meta(max_length=5000, description="By the name of the Node.")] = field(
@@ -92,10 +92,10 @@ class Setting(Facts, frozen=True):
 
 
 class FenceAgentSpec(Facts, frozen=True):
-    """A fence agent of ClusterLabs: a program that is told on its standard input what to do.
+    """A fence agent of ClusterLabs: a program that reads its instructions from standard input.
 
-    Each parameter stands in one place only. ``action`` is lastcall's to give. A node that ``parametersByNode`` or
-    ``parametersFrom`` has no value for cannot be fenced by this agent.
+    Each parameter appears in one place only. ``action`` is reserved for lastcall. A node without a value in
+    ``parametersByNode`` or ``parametersFrom`` cannot be fenced by this agent.
     """
 
     program: Annotated[
@@ -146,7 +146,7 @@ class RedfishSpec(Facts, frozen=True):
 
 
 class Ec2Spec(Facts, frozen=True):
-    """Amazon EC2; the instance is that of the Node's ``spec.providerID``."""
+    """Amazon EC2; the Node's ``spec.providerID`` names the instance."""
 
     region: Annotated[
         str, Meta(max_length=63, pattern=r"^([a-z0-9-]+)?$", description="Empty: that of the zone in providerID.")
@@ -164,7 +164,7 @@ class Ec2Spec(Facts, frozen=True):
 
 
 class ManualSpec(Facts, frozen=True):
-    """A person switches the machine off and says so."""
+    """A person switches the machine off and confirms it."""
 
 
 class Fencer(Facts, frozen=True):

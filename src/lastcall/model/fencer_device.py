@@ -1,4 +1,4 @@
-"""Which device a fencer switches for one node (pure): two nodes with the same device are switched off together."""
+"""The device that a fencer switches for one node (pure): two nodes with the same device are switched off together."""
 
 from urllib.parse import urlsplit
 
@@ -9,17 +9,17 @@ from lastcall.model.fence_policy_rules import SECRETS
 from lastcall.model.fencer import FenceAgentSpec, Fencer, RedfishSpec, Setting
 
 DeviceKey = tuple[str, ...]
-"""Equal for the same device. It is for comparison alone."""
+"""Equal for the same device; for comparison only."""
 
 _CREDENTIALS = ("login", "user", "username", *SECRETS)
-"""How the names of parameters end that say who asks, and nothing of what is switched."""
+"""Suffixes of parameters that identify the caller and not the device."""
 _PORTS = {"https": 443, "http": 80}
 
 
 def device_key(fencer: Fencer, node: FenceNode) -> DeviceKey | None:
-    """The device of ``node``; None if it has none there, or if nothing is known of it (``ec2`` and ``manual``).
+    """The device of ``node``; None if it has none, or if the device is unknown (``ec2`` and ``manual``).
 
-    An EC2 instance is known by the Node's providerID, whatever the fencer says.
+    An EC2 instance is identified by the Node's providerID instead.
     """
     try:
         if fencer.agent:
@@ -32,9 +32,9 @@ def device_key(fencer: Fencer, node: FenceNode) -> DeviceKey | None:
 
 
 def differs_by_node(fencer: Fencer) -> bool:
-    """Whether the fencer takes which device it is from the Node, or from a table of Nodes.
+    """Whether the device depends on the Node, by its own fields or by a table of Nodes.
 
-    If not, it is the same device for every node, and the fencer is meant for the nodes of its policy alone.
+    Otherwise the device is the same for every node, and the fencer applies only to the nodes of its policy.
     """
     if fencer.agent:
         return bool(fencer.agent.parameters_by_node or fencer.agent.parameters_from)
@@ -48,7 +48,7 @@ def _setting_differs(setting: Setting) -> bool:
 
 
 def _agent_key(agent: FenceAgentSpec, node: FenceNode) -> DeviceKey:
-    """All parameters but credentials; of a secret one its place stands for its value."""
+    """All parameters except credentials; for a secret one its place in the Secret stands for its value."""
     known = dict(fencer_values.agent_parameters(agent, node, source="", field=""))
     known |= {name: "/".join(key.key_for(node.name)) for name, key in agent.secret_parameters.items()}
     said = (f"{name}={value.strip().casefold()}" for name, value in known.items() if not name.endswith(_CREDENTIALS))
@@ -66,5 +66,5 @@ def _host_and_port(address: str) -> str:
     try:
         found = urlsplit(address.casefold())
         return f"{found.hostname}:{found.port or _PORTS.get(found.scheme, 0)}"
-    except ValueError:  # a port that is none
+    except ValueError:  # an invalid port
         return address.casefold()

@@ -1,4 +1,4 @@
-"""What a fencer's settings are for one node (pure)."""
+"""The values of a fencer's settings for one node (pure)."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from lastcall.model.fencer import FenceAgentSpec, Fencer, FromNode, Setting
 
 
 def answer_basis(fencer: Fencer, node: FenceNode) -> object:
-    """What decides which machine a fencer is about: for as long as it is equal, what it answers is about the same one."""
+    """What determines the fencer's machine: while it compares equal, the fencer's answers concern the same machine."""
     own: list[FromNode | Setting] = list(fencer.agent.parameters_from.values()) if fencer.agent else []
     if fencer.redfish:
         own += [fencer.redfish.address, fencer.redfish.system_id]
@@ -17,7 +17,7 @@ def answer_basis(fencer: Fencer, node: FenceNode) -> object:
 
 
 def resolve_setting(wanted: Setting, node: FenceNode, *, source: str, field: str) -> str:
-    """Its text for the node. InvalidInput names the field if it has none."""
+    """The setting's text for the node. InvalidInput names the field if there is none."""
     if wanted.value is not None:
         return _require_text(wanted.value, source, f"{field}.value", "is empty")
     if wanted.by_node:
@@ -27,7 +27,7 @@ def resolve_setting(wanted: Setting, node: FenceNode, *, source: str, field: str
 
 
 def read_from_node(wanted: FromNode, node: FenceNode, *, source: str, field: str) -> str:
-    """An annotation or a label of the Node. InvalidInput names the field if it has none."""
+    """The value of an annotation or label of the Node. InvalidInput names the field if there is none."""
     kind, key, known = "annotation", wanted.annotation, node.annotations
     if key is None:
         kind, key, known = "label", wanted.label, node.labels
@@ -38,7 +38,7 @@ def read_from_node(wanted: FromNode, node: FenceNode, *, source: str, field: str
 
 
 def agent_parameters(agent: FenceAgentSpec, node: FenceNode, *, source: str, field: str) -> Mapping[str, str]:
-    """Those of a fence agent that are not secret."""
+    """The fence agent's parameters that are not secret."""
     found = dict(agent.parameters)
     for name, values in agent.parameters_by_node.items():
         missing = f"has nothing for node {node.name}"

@@ -2,7 +2,7 @@
 
 
 def resolve_portion(value: int | str | None, whole: int, *, up: bool) -> int:
-    """What ``2`` or ``"25%"`` means of ``whole``, rounded up or down; None means nothing.
+    """What ``2`` or ``"25%"`` means of ``whole``, rounded up or down; 0 for None.
 
     ValueError, in the words of ``intstr.GetScaledValueFromIntOrPercent``, for anything else.
     """

@@ -1,27 +1,27 @@
-"""Label selectors: requirements on labels, from wherever they come (pure; ``labels.Requirement.Matches``)."""
+"""Label selectors: requirements on labels, from any source (pure; ``labels.Requirement.Matches``)."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 Matcher = Callable[[Mapping[str, str]], bool]
-"""Whether labels are selected."""
+"""Whether the selector matches the labels."""
 
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
-"""Those of ``matchExpressions``; the query language of lists has ``Gt`` and ``Lt`` besides."""
+"""The operators of ``matchExpressions``; the query language of lists also has ``Gt`` and ``Lt``."""
 
 _INTEGER = re.compile(r"[+-]?0*[0-9]{1,19}")
 
 
 class Requirement(NamedTuple):
-    """What one key must be like. ``=`` and ``!=`` are In and NotIn with one value."""
+    """A requirement on one key. ``=`` and ``!=`` are In and NotIn with one value."""
 
     key: str
     operator: str
     values: Sequence[str] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels meet it. What is not there is in no set, and greater or less than nothing."""
+        """Whether the labels meet it. A missing label is in no set, and neither greater nor less than any value."""
         value = labels.get(self.key)
         match self.operator:
             case "In":
@@ -39,7 +39,7 @@ class Requirement(NamedTuple):
 
 
 def parse_integer(text: str) -> int | None:
-    """The number as Go's ``strconv.ParseInt`` reads it (64 bits); None if it is none."""
+    """The integer as Go's ``strconv.ParseInt`` parses it (64 bits); None if the text is not one."""
     number = int(text) if _INTEGER.fullmatch(text) else None
     return number if number is not None and -(2**63) <= number < 2**63 else None
 
@@ -55,7 +55,7 @@ def select_nothing(_: Mapping[str, str]) -> bool:
 
 
 def build_matcher(requirements: Iterable[Requirement]) -> Matcher:
-    """All of them must be met; without any, everything is selected."""
+    """A matcher that needs all requirements; without any it matches everything."""
     wanted = tuple(requirements)
     if not wanted:
         return select_everything
@@ -65,9 +65,9 @@ def build_matcher(requirements: Iterable[Requirement]) -> Matcher:
 
 
 def requirements_of(selector: Mapping[str, Any]) -> list[Requirement]:
-    """Those of a ``meta/v1 LabelSelector``: ``matchLabels`` and ``matchExpressions``.
+    """The requirements of a ``meta/v1 LabelSelector``: ``matchLabels`` and ``matchExpressions``.
 
-    ValueError, in the words of ``metav1.LabelSelectorAsSelector``, for an operator that does not exist.
+    ValueError, in the words of ``metav1.LabelSelectorAsSelector``, for an unknown operator.
     """
     found = [Requirement(key, "In", (value,)) for key, value in (selector.get("matchLabels") or {}).items()]
     for expression in selector.get("matchExpressions") or ():
@@ -79,8 +79,8 @@ def requirements_of(selector: Mapping[str, Any]) -> list[Requirement]:
 
 
 def selector_matcher(selector: Mapping[str, Any] | None) -> Matcher:
-    """What a ``meta/v1 LabelSelector`` selects: None nothing, an empty one everything.
+    """The matcher of a ``meta/v1 LabelSelector``: None matches nothing, an empty selector everything.
 
-    ValueError for an operator that does not exist.
+    ValueError for an unknown operator.
     """
     return select_nothing if selector is None else build_matcher(requirements_of(selector))

@@ -1,19 +1,19 @@
-"""Who leads, by a Lease (pure): what a candidate does next, given the lease as it was read and a monotonic clock.
+"""Leader election by a Lease (pure): a candidate's next step, given the lease as read and a monotonic clock.
 
-The rules are those of client-go's ``tools/leaderelection``, whose candidates can share a Lease with ours: a holder
-renews; who does not hold takes over when the record has not changed for its whole duration since **he** has seen it
-first. No candidate compares a clock of its own with the times in the record: they are written for people.
+The rules are those of client-go's ``tools/leaderelection``, whose candidates can share a Lease with ours. A holder
+renews. Another candidate takes over if the record has not changed for its whole duration since **that candidate** first
+observed it. No candidate compares its own clock with the times in the record, which are informational.
 
-Three things are stricter, because our leader switches machines off:
+Three rules are stricter, because our leader switches machines off:
 
-- A leader may act until ``renew`` seconds after it has **sent** its last renewal that was confirmed. Others count from
-  when they have read it, which is later, and ``lease`` is longer: between the two, what is under way can end.
-- Any change of the object counts as one of the record (its resourceVersion, not its fields, is compared), and a
-  duration in the record that is shorter than one's own is not believed.
-- A Lease that is missing may have been deleted under a leader. Who does not lead makes it anew with ``VACANT`` as its
+- A leader may act until ``renew`` seconds after it **sent** its last confirmed renewal. Other candidates count from
+  when they read the renewal, which is later, and ``lease`` is longer. Actions under way can end between the two.
+- Any change of the object counts as a change of the record: the resourceVersion is compared, not the fields. A duration
+  in the record that is shorter than our own is ignored.
+- A missing Lease may have been deleted under a leader. A candidate that does not lead creates it with ``VACANT`` as its
   holder, and waits like the others; the leader takes it back at once.
 
-Who empties ``holderIdentity`` by hand says that the leader acts no more, and is believed.
+If a person empties ``holderIdentity``, that states that the leader no longer acts, and candidates trust it.
 """
 
 from dataclasses import dataclass
@@ -27,22 +27,22 @@ JITTER = 1.2
 """Candidates pause between ``retry`` and ``retry * (1 + JITTER)`` seconds (client-go: JitterFactor)."""
 
 VACANT = "vacant"
-"""The holder of a Lease that was made anew: nobody, for as long as a leader might still act who held it before."""
+"""The holder of a recreated Lease: no candidate, for as long as the previous holder might still act."""
 
 NEVER = float("-inf")
-"""``leading_until`` of who does not lead."""
+"""``leading_until`` of a candidate that does not lead."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ElectionTerms:
-    """Seconds, by default those of Kubernetes' own components. InvalidInput if they do not fit together."""
+    """Election times in seconds; the defaults are those of Kubernetes' components. InvalidInput if they conflict."""
 
     lease: int = 15
-    """How long others wait after the last renewal that they have seen."""
+    """How long other candidates wait after the last renewal that they observed."""
     renew: float = 10.0
-    """How long after a renewal a leader may act."""
+    """How long a leader may act after it sent a renewal."""
     retry: float = 2.0
-    """Between two attempts."""
+    """The time between two attempts."""
 
     def __post_init__(self) -> None:
         wrong = []
@@ -67,45 +67,45 @@ class LeaseRecord(Facts, frozen=True):
 
 
 class LeaseVersion(Facts, frozen=True):
-    """``metadata`` of a Lease, as far as it is read."""
+    """``metadata`` of a Lease, as far as needed."""
 
     resource_version: str = ""
 
 
 class ElectionLease(Facts, frozen=True):
-    """A Lease as it was read."""
+    """A Lease as read."""
 
     metadata: LeaseVersion
     spec: LeaseRecord = LeaseRecord()
 
     @property
     def holder(self) -> str:
-        """Who holds it; empty if it was released."""
+        """The holder's identity; empty if the Lease was released."""
         return self.spec.holder_identity or ""
 
 
 @dataclass(frozen=True)
 class ObservedLease:
-    """A lease (None: there is none), unchanged since ``since``: when its answer had come, on our monotonic clock."""
+    """A lease (None: missing), unchanged since ``since``: when the response arrived, on our monotonic clock."""
 
     lease: ElectionLease | None
     since: float
 
 
 class ElectionStep(Enum):
-    """What a candidate does next."""
+    """A candidate's next step."""
 
     ACQUIRE = "acquire"
     RENEW = "renew"
     MAKE = "make"
-    """There is no Lease: one that is VACANT is made."""
+    """The Lease is missing: create one with the holder VACANT."""
     WAIT = "wait"
     LOST = "lost"
-    """It has led, and may not act any more."""
+    """The candidate has led, and may not act any more."""
 
 
 def observe_lease(before: ObservedLease | None, lease: ElectionLease | None, now: float) -> ObservedLease:
-    """What is known after a look whose answer came at ``now``."""
+    """The observation after a read whose response arrived at ``now``."""
     if before and before.lease and lease and before.lease.metadata == lease.metadata:
         return before
     return ObservedLease(lease, now)
@@ -114,28 +114,28 @@ def observe_lease(before: ObservedLease | None, lease: ElectionLease | None, now
 def decide(
     seen: ObservedLease, *, identity: str, leading_until: float, terms: ElectionTerms, now: float
 ) -> ElectionStep:
-    """``identity`` is this candidate's alone, and another in each of its lives; ``leading_until`` NEVER if it waits."""
+    """The next step. ``identity`` is unique to this process; ``leading_until`` is NEVER for a waiting candidate."""
     holder = seen.lease.holder if seen.lease else VACANT
     if leading_until > NEVER:
         return ElectionStep.RENEW if now < leading_until and holder in ("", VACANT, identity) else ElectionStep.LOST
     if seen.lease is None:
         return ElectionStep.MAKE
     if holder in ("", identity):
-        return ElectionStep.ACQUIRE  # released; or ours by a write whose answer was lost, or because nobody took over
+        return ElectionStep.ACQUIRE  # released, or still ours: a write's response was lost, or no candidate took over
     return ElectionStep.ACQUIRE if now >= takeover_at(seen, terms) else ElectionStep.WAIT
 
 
 def takeover_at(seen: ObservedLease, terms: ElectionTerms) -> float:
-    """When a lease that another one holds may be taken, if it is not renewed."""
-    told = seen.lease.spec.lease_duration_seconds if seen.lease else None
-    return seen.since + max(told or 0, terms.lease)
+    """When another candidate's lease may be taken over if it is not renewed."""
+    duration = seen.lease.spec.lease_duration_seconds if seen.lease else None
+    return seen.since + max(duration or 0, terms.lease)
 
 
 def holder_record(lease: ElectionLease | None, *, identity: str, terms: ElectionTerms, wall: float) -> LeaseRecord:
-    """The record by which ``identity`` takes or keeps the lease; ``wall`` (seconds since 1970) is for people alone.
+    """The record with which ``identity`` takes or keeps the lease; ``wall`` (seconds since 1970) is informational.
 
-    Its ``renew_time`` differs from the one before even if the wall clock has been set back to it: a write that changes
-    nothing is no renewal.
+    Its ``renew_time`` differs from the previous one even if the wall clock was set back: an update without a change is
+    no renewal.
     """
     before = lease.spec if lease else LeaseRecord()
     ours = before.holder_identity == identity
@@ -153,7 +153,7 @@ def holder_record(lease: ElectionLease | None, *, identity: str, terms: Election
 
 
 def vacant_record(*, terms: ElectionTerms, wall: float) -> LeaseRecord:
-    """The record of a Lease that is made anew by who does not lead."""
+    """The record of a Lease that a candidate recreates without leading."""
     now = _format_micro_time(wall)
     return LeaseRecord(
         holder_identity=VACANT,
@@ -165,7 +165,7 @@ def vacant_record(*, terms: ElectionTerms, wall: float) -> LeaseRecord:
 
 
 def release_record(lease: ElectionLease, *, wall: float) -> LeaseRecord:
-    """The record by which its holder says that it acts no more: the next look of another takes it."""
+    """The record with which the holder releases the lease; another candidate takes it at its next read."""
     now = _format_micro_time(wall)
     return LeaseRecord(
         holder_identity="",

@@ -1,4 +1,4 @@
-"""The objects of some kinds from a file: what ``kubectl get nodes,pods,... -A -o json|yaml`` gives."""
+"""Reads objects of some kinds from a file: the output of ``kubectl get nodes,pods,... -A -o json|yaml``."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from lastcall.model import decoding
 
 
 class FileKind(NamedTuple):
-    """What is read of a kind: its apiVersion, the struct, and whether its objects are in namespaces."""
+    """How a kind is read: its apiVersion, the struct, and whether it is namespaced."""
 
     version: str
     type: Any
@@ -17,23 +17,23 @@ class FileKind(NamedTuple):
 
     @property
     def group(self) -> str:
-        """Empty for that of v1."""
+        """The API group; empty for the core group."""
         return self.version.rpartition("/")[0]
 
 
 class FoundObjects(NamedTuple):
-    """The objects by their kind, in the file's order; ``others`` counts what was passed over."""
+    """The objects by kind, in the file's order; ``others`` counts the ignored objects by kind."""
 
     objects: Mapping[str, list[Any]]
     others: Counter[str]
 
 
 def read_list(data: bytes, source: str, kinds: Mapping[str, FileKind]) -> FoundObjects:
-    """The objects of a List, a list of one kind, or several documents of these; other kinds are passed over.
+    """The objects of a List, a list of one kind, or several such documents; other kinds are ignored.
 
-    An item of a list of one kind (NodeList) need not say its kind; a list may stand in a List. What says no namespace is
-    in ``default``. InvalidInput lists everything that is wrong about any object at once, after its place, kind and name;
-    an object that stands twice is wrong too, and so is a file in which nothing is of these kinds but its lists.
+    An item of a list of one kind (NodeList) need not give its kind, and lists may be nested. The default namespace is
+    ``default``. InvalidInput lists all violations at once, with the object's place, kind and name. A duplicate object
+    is a violation, and so is a file without any list or object of these kinds.
     """
     documents = decoding.parse_documents(data, source)
     reading = _ListReader(kinds)
@@ -49,7 +49,7 @@ def read_list(data: bytes, source: str, kinds: Mapping[str, FileKind]) -> FoundO
 
 
 class _ListReader:
-    """What was found so far."""
+    """Collects the objects and violations."""
 
     def __init__(self, kinds: Mapping[str, FileKind]) -> None:
         self.expected = f"must be List, or {', '.join(kinds)} or a list of one of these"
@@ -62,7 +62,7 @@ class _ListReader:
         self._seen: set[tuple[str, ...]] = set()
 
     def read_document(self, value: Any, place: str) -> None:
-        """One document of the file."""
+        """Reads one document of the file."""
         kind = value.get("kind") if isinstance(value, dict) else None
         if not isinstance(kind, str):
             at = f"{place}: " if place else ""
@@ -82,7 +82,7 @@ class _ListReader:
             self._read_item(item, _field_place(place, f"items[{index}]"), kind)
 
     def _read_item(self, item: Any, place: str, default: str) -> None:
-        """``default`` is its kind if it does not say one."""
+        """Reads one item; ``default`` is its kind if it gives none."""
         kind = item.get("kind", default or None) if isinstance(item, dict) else None
         if not isinstance(kind, str):
             self.wrong.append(f"{place}: {decoding.quote_value(item)}: must be a mapping with a kind")
@@ -92,7 +92,7 @@ class _ListReader:
             self._read_object(item, kind, place)
 
     def _read_object(self, value: dict[str, Any], name: str, place: str) -> bool:
-        """Whether it is of a kind that is read."""
+        """Reads an object; False if its kind is ignored."""
         kind = self._kinds.get(name)
         version = value.get("apiVersion", kind.version if kind else "")
         if kind is None or (isinstance(version, str) and version.rpartition("/")[0] != kind.group):
@@ -112,16 +112,16 @@ class _ListReader:
 
     def _find_duplicate(self, *key: str) -> Iterator[str]:
         if key in self._seen:
-            yield f"metadata.name: {decoding.quote_value(key[-1])}: must not stand twice"
+            yield f"metadata.name: {decoding.quote_value(key[-1])}: must be unique"
         self._seen.add(key)
 
     def _is_list(self, kind: str) -> bool:
-        """Of anything, or of a kind that is read."""
+        """Whether it is a List, or a list of a known kind."""
         return kind == "List" or (kind.endswith("List") and kind.removesuffix("List") in self._kinds)
 
 
 def _with_namespace(value: dict[str, Any]) -> dict[str, Any]:
-    """With the namespace in which it is if it says none."""
+    """The object with the default namespace if it gives none."""
     metadata = value.get("metadata")
     if not isinstance(metadata, dict) or metadata.get("namespace") is not None:
         return value
@@ -129,12 +129,12 @@ def _with_namespace(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _field_place(place: str, field: str) -> str:
-    """A field of what stands at a place: of a document, or of an item."""
+    """The path of a field, given the place of its document or item."""
     return f"{place}{'.' if place.endswith(']') else ' '}{field}".lstrip()
 
 
 def _object_key(value: dict[str, Any], kind: FileKind) -> list[str]:
-    """Namespace and name, as far as they can be read."""
+    """Namespace and name, as far as they are readable."""
     metadata = value.get("metadata")
     fields = ("namespace", "name") if kind.namespaced else ("name",)
     parts = [metadata.get(field) for field in fields] if isinstance(metadata, dict) else []

@@ -8,10 +8,10 @@ from lastcall.names import API_VERSION, NODE_SHUTDOWN
 
 
 def to_node_shutdown(record: ShutdownRecord) -> dict[str, Any]:
-    """The object, of nothing but dicts, lists and scalars; what is not known is left out.
+    """The object as dicts, lists and scalars; unknown values are omitted.
 
-    Times are RFC 3339 in UTC with microseconds, as ``metav1.MicroTime`` writes them; what is called ``Seconds`` is a
-    number. ``grantedSeconds`` is left out if logind sets no limit, ``endTime`` while the shutdown still runs.
+    Times are RFC 3339 in UTC with microseconds, as ``metav1.MicroTime`` formats them; fields named ``Seconds`` are
+    numbers. ``grantedSeconds`` is omitted if logind sets no limit, ``endTime`` while the shutdown is running.
     """
     return {
         "apiVersion": API_VERSION,

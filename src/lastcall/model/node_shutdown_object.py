@@ -1,6 +1,7 @@
-"""``NodeShutdown`` as it stands in the API: the newest shutdown of the node whose name it bears (pure).
+"""``NodeShutdown`` as stored in the API: the newest shutdown of the node of the same name (pure).
 
-``node_shutdown.to_node_shutdown`` writes it; these structs read it, and the CustomResourceDefinition is made from them.
+``node_shutdown_export.to_node_shutdown`` writes it; these structs read it. The CustomResourceDefinition is generated
+from them.
 """
 
 from typing import Annotated
@@ -84,7 +85,7 @@ class ShutdownPod(Facts, frozen=True):
 
     @property
     def is_ended(self) -> bool:
-        """Whether nothing of it can write any more: every container has ended, and every volume is unmounted."""
+        """Whether no part of the pod can write any more: every container has ended, and every volume is unmounted."""
         return self.unmounted_time is not None and self.outcome in (PodOutcome.GRACEFUL, PodOutcome.KILLED)
 
 

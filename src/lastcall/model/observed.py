@@ -1,9 +1,9 @@
-"""Objects of a cluster as the failover controller reads them: of each kind only the fields that it needs.
+"""Objects of a cluster as the failover controller reads them: only the fields that it needs of each kind.
 
-What is watched of all nodes (``WatchedNode``, ``WatchedLease``, ``WatchedAttachment``) is as small as it can be; the
-rest (``LiveNode``, ``FailoverPod``) is read for a node that is in trouble. Times are text: they are compared with themselves
-alone, since clocks of others prove nothing. Any of them may be null, which Go writes for a time that is not set
-(``metav1.Time.MarshalJSON``), also where it is to be left out: here it is the empty text, as if it were missing.
+The objects watched for all nodes (``WatchedNode``, ``WatchedLease``, ``WatchedAttachment``) are as small as possible;
+the others (``LiveNode``, ``FailoverPod``) are read for a node in trouble. Times are text: they are compared only with
+themselves, because the clocks of other machines prove nothing. Any time may be null, which Go writes for an unset one
+(``metav1.Time.MarshalJSON``) even where the field should be omitted; here it is the empty text, as if missing.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class ObservedCondition(Facts, frozen=True):
 
     @property
     def last_heartbeat_time(self) -> str:
-        """Empty if there is none."""
+        """The time, or "" if there is none."""
         return self.heartbeat or ""
 
 
@@ -60,7 +60,7 @@ class ObservedNodeSpec(Facts, frozen=True):
 
 
 class WatchedMeta(Facts, frozen=True):
-    """v1.ObjectMeta of a watched node. The parameters of its fencers may be in its annotations."""
+    """v1.ObjectMeta of a watched node. Its annotations may hold parameters of its fencers."""
 
     name: str
     uid: str = ""
@@ -70,7 +70,7 @@ class WatchedMeta(Facts, frozen=True):
 
 
 class WatchedNode(Facts, frozen=True):
-    """v1.Node as it is watched."""
+    """v1.Node as watched."""
 
     metadata: WatchedMeta
     spec: ObservedNodeSpec = ObservedNodeSpec()
@@ -88,12 +88,12 @@ class WatchedNode(Facts, frozen=True):
 
     @property
     def acknowledgement_text(self) -> str:
-        """A person's word that its machine is dead; empty if there is none."""
+        """A person's acknowledgement that the machine is dead; empty if there is none."""
         return self.metadata.annotations.get(names.ACKNOWLEDGED_DEAD, "")
 
     @property
     def fencing_history_text(self) -> str:
-        """What it was fenced for; empty if that is nothing."""
+        """The record of its past fencing; empty if there is none."""
         return self.metadata.annotations.get(names.FENCED, "")
 
     @property
@@ -103,13 +103,13 @@ class WatchedNode(Facts, frozen=True):
 
 
 class ManagedFieldsEntry(Facts, frozen=True):
-    """v1.ManagedFieldsEntry, but for the fields."""
+    """v1.ManagedFieldsEntry without the field set."""
 
     time: str | None = None
 
 
 class NodeMeta(Facts, frozen=True):
-    """v1.ObjectMeta of a node that is read live."""
+    """v1.ObjectMeta of a node that was read live."""
 
     name: str
     uid: str = ""
@@ -120,12 +120,12 @@ class NodeMeta(Facts, frozen=True):
 
     @property
     def last_written(self) -> str:
-        """When it was written last, by the API server's clock; empty if that is not known."""
+        """The time of the last write by the API server's clock; empty if unknown."""
         return max((one.time for one in self.managed_fields if one.time), default="")
 
 
 class LiveNode(Facts, frozen=True):
-    """v1.Node as it was read just now."""
+    """v1.Node as read live."""
 
     metadata: NodeMeta
     spec: ObservedNodeSpec = ObservedNodeSpec()
@@ -143,17 +143,17 @@ class LiveNode(Facts, frozen=True):
 
     @property
     def acknowledgement_text(self) -> str:
-        """A person's word that its machine is dead; empty if there is none."""
+        """A person's acknowledgement that the machine is dead; empty if there is none."""
         return self.metadata.annotations.get(names.ACKNOWLEDGED_DEAD, "")
 
     @property
     def fencing_history_text(self) -> str:
-        """What it was fenced for; empty if that is nothing."""
+        """The record of its past fencing; empty if there is none."""
         return self.metadata.annotations.get(names.FENCED, "")
 
     @property
     def fence_node(self) -> FenceNode:
-        """What fences are chosen, set up and checked by; what we write there, which comes and goes, is no part of it."""
+        """The facts by which fences are chosen, configured and verified, without our own annotations."""
         return _fence_node(self)
 
 
@@ -181,7 +181,7 @@ class ObservedLeaseSpec(Facts, frozen=True):
 
     @property
     def renew_time(self) -> str:
-        """Empty if it was never renewed."""
+        """The time, or "" if it was never renewed."""
         return self.renewed or ""
 
 
@@ -201,25 +201,25 @@ class WatchedLease(Facts, frozen=True):
 
 
 class PlaceSpec(Facts, frozen=True):
-    """Where a pod is bound to."""
+    """The node that a pod is bound to."""
 
     node_name: str = ""
 
 
 class PodPlace(Facts, frozen=True):
-    """A pod of which nothing else is read."""
+    """A pod, with nothing but its node."""
 
     spec: PlaceSpec = PlaceSpec()
 
 
 class WatchedShutdownSpec(Facts, frozen=True):
-    """Of which boot."""
+    """The boot that shuts down."""
 
     boot_id: str = msgspec.field(name="bootID", default="")
 
 
 class WatchedShutdownStatus(Facts, frozen=True):
-    """Until when, on the node's own clock."""
+    """The shutdown's outcome and deadline, on the node's own clock."""
 
     outcome: str = ""
     start_time: str | None = None
@@ -227,7 +227,7 @@ class WatchedShutdownStatus(Facts, frozen=True):
 
 
 class WatchedShutdown(Facts, frozen=True):
-    """``NodeShutdown`` without the pods, which are read when they are needed; it has the name of its node."""
+    """``NodeShutdown`` without the pods, which are read when needed; it has the name of its node."""
 
     metadata: ObservedLeaseMeta
     spec: WatchedShutdownSpec = WatchedShutdownSpec()
@@ -292,7 +292,7 @@ class ObservedPodMeta(Facts, frozen=True):
 
     @property
     def creation_timestamp(self) -> str:
-        """Empty if it is not known."""
+        """The time, or "" if unknown."""
         return self.created or ""
 
 
@@ -313,7 +313,7 @@ class ObservedPodStatus(Facts, frozen=True):
 
 
 class FailoverPod(Facts, frozen=True):
-    """v1.Pod as it was read just now."""
+    """v1.Pod as read live."""
 
     metadata: ObservedPodMeta
     spec: ObservedPodSpec = ObservedPodSpec()
@@ -336,38 +336,38 @@ class FailoverPod(Facts, frozen=True):
 
     @property
     def claim_keys(self) -> tuple[tuple[str, str], ...]:
-        """The claims of its volumes by namespace and name; those of generic ephemeral volumes follow from the pod's."""
+        """The claims of its volumes by namespace and name; generic ephemeral volumes derive theirs from the pod."""
         claims = (volume.claim_name(self.metadata.name) for volume in self.spec.volumes)
         return tuple((self.metadata.namespace, claim) for claim in claims if claim)
 
     @property
     def controller_owner(self) -> ObservedOwner | None:
-        """Its controller, if it has one."""
+        """The owner reference of its controller, if any."""
         return next((one for one in self.metadata.owner_references if one.controller), None)
 
 
 class WatchedKind(Enum):
-    """What is watched."""
+    """The kinds of watched objects."""
 
     NODES = "nodes"
     LEASES = "leases"
     WATCHDOGS = "watchdogs"
-    """The Leases by which agents say that they hold an armed watchdog."""
+    """The Leases in which agents state that they hold an armed watchdog."""
     SHUTDOWNS = "shutdowns"
     ATTACHMENTS = "attachments"
     POLICIES = "policies"
 
 
 OPTIONAL = (WatchedKind.WATCHDOGS, WatchedKind.SHUTDOWNS)
-"""What not every cluster has: nobody waits for it, and without it nothing is less safe."""
+"""The kinds that a cluster may lack: the controller does not wait for them, and is no less safe without them."""
 
 WatchedObject = WatchedNode | WatchedLease | WatchedShutdown | WatchedAttachment | dict[str, Any]
-"""A policy is a dict: it may be one that breaks the rules."""
+"""A policy is a dict, because it may violate the rules."""
 
 
 @dataclass(frozen=True)
 class ObjectChange:
-    """One object as it is now; None: it is gone. ``name`` is empty when all that is there has been told."""
+    """The current state of one object; None if it is gone. An empty ``name`` follows the last object of a full list."""
 
     what: WatchedKind
     name: str
@@ -376,7 +376,7 @@ class ObjectChange:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterEvent:
-    """An event for people (events.k8s.io): about a Node, or about a pod if there is a namespace."""
+    """An event (events.k8s.io) about a Node, or about a pod if ``namespace`` is set."""
 
     name: str
     uid: str
@@ -385,9 +385,9 @@ class ClusterEvent:
     namespace: str = ""
     warning: bool = False
     count: int = 1
-    """How often it has occurred."""
+    """The number of occurrences."""
     lasts: float = 0.0
-    """Seconds since it has occurred for the first time."""
+    """Seconds since the first occurrence."""
 
 
 def _ready_condition(conditions: tuple[ObservedCondition, ...]) -> ObservedCondition:

@@ -1,4 +1,4 @@
-"""Pods from a file: what ``kubectl get pods -o json|yaml`` gives, or manifests."""
+"""Reads pods from a file: the output of ``kubectl get pods -o json|yaml``, or manifests."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -14,17 +14,17 @@ _EXPECTED = "must be List, PodList or Pod"
 
 
 class PodFile(Facts, frozen=True):
-    """The pods in a file's order, and what a person should know about the rest of it."""
+    """The pods in the file's order, and warnings about the rest of the file."""
 
     pods: tuple[Pod, ...]
     warnings: tuple[str, ...] = ()
 
 
 def read_pods(data: bytes, source: str) -> PodFile:
-    """The pods of a List, a PodList, a Pod, or of several documents of these; other kinds are passed over.
+    """The pods of a List, a PodList, a Pod, or several such documents; other kinds are ignored.
 
-    An item of a list that has no kind is a pod, as in a PodList of the API; a list may stand in a list. InvalidInput lists everything that is wrong
-    about any pod at once, after the pod's place and name; a file in which there is nothing of these kinds is wrong too.
+    A list item without a kind is a pod, as in the API's PodList, and lists may be nested. InvalidInput lists all
+    violations at once, with the pod's place and name. A file without any list or pod is a violation too.
     """
     documents = decoding.parse_documents(data, source)
     reading = _PodReader()
@@ -40,7 +40,7 @@ def read_pods(data: bytes, source: str) -> PodFile:
 
 
 class _PodReader:
-    """What was found so far."""
+    """Collects the pods and violations."""
 
     def __init__(self) -> None:
         self.pods: list[Pod] = []
@@ -49,7 +49,7 @@ class _PodReader:
         self.found_in_list: Counter[str] = Counter()
 
     def read_document(self, value: Any, place: str) -> None:
-        """One document of the file."""
+        """Reads one document of the file."""
         if not isinstance(value, dict):
             self._add_violations(place or "document", f"{decoding.quote_value(value)}: {_EXPECTED}")
             return
@@ -97,7 +97,7 @@ class _PodReader:
         self.wrong += [f"{place}: {violation}" if place else violation for violation in violations]
 
     def list_warnings(self, source: str) -> Iterator[str]:
-        """About a file in which nothing is wrong."""
+        """Warnings about a file without violations."""
         others = self.others + self.found_in_list
         if others:
             kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
@@ -117,7 +117,7 @@ def _shown_kind(value: Any) -> str:
 
 
 def _pod_name(value: dict[str, Any]) -> str:
-    """``namespace/name`` as far as it can be read."""
+    """``namespace/name`` as far as it is readable."""
     metadata = value.get("metadata")
     names = [metadata.get(key) for key in ("namespace", "name")] if isinstance(metadata, dict) else []
     return "/".join(name for name in names if isinstance(name, str))

@@ -1,4 +1,4 @@
-"""Pods: the fields of Kubernetes' v1.Pod that decide how a pod ends."""
+"""Pods: the fields of Kubernetes' v1.Pod that determine how a pod ends."""
 
 from typing import Annotated
 
@@ -10,10 +10,10 @@ SYSTEM_CRITICAL = 2_000_000_000
 """Pods of this priority and above are critical (pkg/apis/scheduling: SystemCriticalPriority)."""
 
 SYSTEM_CLASSES = {"system-cluster-critical": SYSTEM_CRITICAL, "system-node-critical": SYSTEM_CRITICAL + 1000}
-"""The two priority classes that every cluster has, and their values."""
+"""The two priority classes that every cluster has, with their values."""
 
 DEFAULT_GRACE = 30
-"""Seconds that a pod asks for if it says nothing (v1.DefaultTerminationGracePeriodSeconds)."""
+"""The default grace period in seconds (v1.DefaultTerminationGracePeriodSeconds)."""
 
 FINISHED = ("Succeeded", "Failed")
 
@@ -23,7 +23,7 @@ Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class OwnerReference(Facts, frozen=True):
-    """Whose a pod is."""
+    """The owner of a pod."""
 
     kind: str = ""
     name: str = ""
@@ -48,7 +48,7 @@ class ObjectMetadata(Facts, frozen=True):
 
 
 class ExecAction(Facts, frozen=True):
-    """Runs a command in the container; no shell is put around it."""
+    """Runs a command in the container, without a shell."""
 
     command: tuple[str, ...] = ()
 
@@ -84,9 +84,9 @@ class TCPSocketAction(Facts, frozen=True):
 
 
 class LifecycleHandler(Facts, frozen=True):
-    """v1.LifecycleHandler or v1.ProbeHandler: at most one is set.
+    """v1.LifecycleHandler or v1.ProbeHandler: at most one field is set.
 
-    As a hook, tcpSocket is accepted by the API and does nothing; as a probe, there is no sleep.
+    As a hook, tcpSocket is accepted by the API and does nothing; a probe has no sleep.
     """
 
     exec: ExecAction | None = None
@@ -96,7 +96,7 @@ class LifecycleHandler(Facts, frozen=True):
 
 
 class Lifecycle(Facts, frozen=True):
-    """Hooks of a container."""
+    """The lifecycle hooks of a container."""
 
     pre_stop: LifecycleHandler | None = None
 
@@ -123,17 +123,17 @@ class SecurityContext(Facts, frozen=True):
 
 
 class HostPath(Facts, frozen=True):
-    """A directory or file of the machine."""
+    """A directory or file of the host."""
 
     path: str
 
 
 class EmptyDir(Facts, frozen=True):
-    """A directory that lives as long as the pod."""
+    """A directory with the lifetime of the pod."""
 
 
 class Volume(Facts, frozen=True):
-    """A volume of the two kinds that need no cluster; others are not read."""
+    """A volume of the two kinds that need no cluster; other kinds are not read."""
 
     name: str
     host_path: HostPath | None = None
@@ -141,12 +141,12 @@ class Volume(Facts, frozen=True):
 
 
 class VolumeMount(Facts, frozen=True):
-    """Where a container sees a volume."""
+    """The path at which a container mounts a volume."""
 
     name: str
     mount_path: str
     host_path: str = ""
-    """Where the volume is on this machine, if the runtime is not told so by the volume itself."""
+    """The volume's path on this host, if the runtime does not know it from the volume itself."""
 
 
 class Container(Facts, frozen=True):
@@ -166,7 +166,7 @@ class Container(Facts, frozen=True):
 
     @property
     def pre_stop(self) -> LifecycleHandler | None:
-        """The preStop hook, if there is one that does something."""
+        """The preStop hook, if it has an action."""
         hook = self.lifecycle.pre_stop if self.lifecycle else None
         return hook if hook and (hook.exec or hook.http_get or hook.sleep) else None
 
@@ -220,15 +220,15 @@ class Pod(Facts, frozen=True):
 
     @property
     def is_finished(self) -> bool:
-        """Succeeded or Failed: nothing is left to end."""
+        """Whether the pod is Succeeded or Failed, so that no container remains to be terminated."""
         return self.status.phase in FINISHED
 
 
 def pod_priority(pod: Pod) -> int:
-    """A pod's priority; by the two system names where only the class name is there.
+    """A pod's priority; derived from the two system class names if the number is missing.
 
-    A static pod does not pass through the API's admission, so that its number may be missing; the kubelet then
-    counts it as 0 and ends it first (kubernetes issue 113940).
+    A static pod bypasses the API's admission, so its number may be missing. The kubelet then counts it as 0 and ends
+    the pod first (kubernetes issue 113940).
     """
     if pod.spec.priority is not None:
         return pod.spec.priority
@@ -236,5 +236,5 @@ def pod_priority(pod: Pod) -> int:
 
 
 def list_sidecars(pod: Pod) -> tuple[Container, ...]:
-    """Init containers that run on beside the main ones, in their order of start."""
+    """The init containers that keep running beside the main containers, in start order."""
     return tuple(c for c in pod.spec.init_containers or () if c.restart_policy == "Always")

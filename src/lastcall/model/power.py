@@ -1,10 +1,10 @@
-"""Whether a machine has power, as a fence device or a cloud says it."""
+"""The power state of a machine, as a fence device or a cloud reports it."""
 
 from enum import Enum
 
 
 class PowerState(Enum):
-    """What a fence device, or a cloud, says of a machine. What is on its way down is ON, since it can still write."""
+    """The power state that a fence device or a cloud reports. A machine on its way down is ON: it can still write."""
 
     ON = "ON"
     OFF = "OFF"
@@ -12,17 +12,17 @@ class PowerState(Enum):
 
 
 class InstanceState(Enum):
-    """States of a machine in a cloud; EC2's pending, shutting-down and stopping are RUNNING here: it may still write."""
+    """A cloud's instance states; EC2's pending, shutting-down and stopping are RUNNING: the machine may still write."""
 
     RUNNING = "running"
     STOPPED = "stopped"
     TERMINATED = "terminated"
     NOT_FOUND = "not found"
-    """The wrong region or account, an API that is not consistent yet, or gone: nobody knows which."""
+    """The wrong region or account, an API that is not yet consistent, or a deleted instance: the cause is unknown."""
     UNKNOWN = "unknown"
 
     @property
     def power(self) -> PowerState:
-        """As a fence device would say it."""
+        """The corresponding state of a fence device."""
         off = (InstanceState.STOPPED, InstanceState.TERMINATED)
         return PowerState.ON if self is InstanceState.RUNNING else PowerState.OFF if self in off else PowerState.UNKNOWN

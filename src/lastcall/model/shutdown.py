@@ -1,7 +1,7 @@
-"""One node's going down: the events as they are journalled, and the record that they add up to.
+"""One node's shutdown: the events as journalled, and the record that results from them.
 
-The record is the ``NodeShutdown`` of ``lastcall.dev/v1alpha1``; ``lastcall report`` draws it. All ``at`` are seconds of
-CLOCK_BOOTTIME, comparable within one boot; the first event carries the wall clock of the same moment.
+The record is the ``NodeShutdown`` of ``lastcall.dev/v1alpha1``; ``lastcall report`` draws it. All ``at`` are
+CLOCK_BOOTTIME seconds, comparable within one boot; the first event carries the wall clock time of the same moment.
 """
 
 from enum import Enum
@@ -14,27 +14,27 @@ from lastcall.model.duration import format_seconds
 
 
 class ShutdownMode(Enum):
-    """What the agent does when the node goes down."""
+    """What the agent does when the node shuts down."""
 
     ENFORCE = "Enforce"
     OBSERVE = "Observe"
 
 
 class ShutdownOutcome(Enum):
-    """How a shutdown ended, as far as the journal tells."""
+    """How a shutdown ended, according to the journal."""
 
     RUNNING = "Running"
     COMPLETED = "Completed"
     CANCELLED = "Cancelled"
-    INTERRUPTED = "Interrupted"  # the journal breaks off: the machine went down, or the agent died for good
+    INTERRUPTED = "Interrupted"  # the journal breaks off: the machine went down, or the agent did not restart
 
 
 class PhaseEnd(Enum):
     """How a phase ended."""
 
     DONE = "Done"  # all its pods have ended
-    EMPTY = "Empty"  # there was none
-    RAN_OUT = "RanOut"  # its seconds were over first
+    EMPTY = "Empty"  # the phase had no pods
+    RAN_OUT = "RanOut"  # its time was over first
     CANCELLED = "Cancelled"
 
 
@@ -43,8 +43,8 @@ class PodOutcome(Enum):
 
     GRACEFUL = "Graceful"  # by itself, before any SIGKILL
     KILLED = "Killed"  # at least one container needed SIGKILL
-    UNCONFIRMED = "Unconfirmed"  # still there, in spite of SIGKILL, when its phase was over
-    OBSERVED = "Observed"  # mode Observe: nothing was done
+    UNCONFIRMED = "Unconfirmed"  # still running at the end of its phase in spite of SIGKILL
+    OBSERVED = "Observed"  # mode Observe: the agent took no action
 
 
 class PhasePlan(Facts, frozen=True):
@@ -61,7 +61,7 @@ class JournalEvent(Facts, frozen=True, tag_field="event"):
 
 
 class ShutdownStarted(JournalEvent, frozen=True, tag="Started"):
-    """A shutdown was seen and is real; written before anything is ended. ``granted`` is None if unlimited."""
+    """A shutdown was confirmed; journalled before any pod is terminated. ``granted`` is None if unlimited."""
 
     id: str
     node: str
@@ -77,21 +77,21 @@ class ShutdownStarted(JournalEvent, frozen=True, tag="Started"):
 
 
 class PhaseStarted(JournalEvent, frozen=True, tag="PhaseStarted"):
-    """Phase ``index`` of the plan begins with so many seconds (re-planned)."""
+    """Phase ``index`` of the plan begins with ``seconds`` as computed anew at its start."""
 
     index: int
     seconds: float
 
 
 class PhaseShortened(JournalEvent, frozen=True, tag="PhaseShortened"):
-    """Phase ``index``, which runs, has only so many seconds in all: pods of later phases were found meanwhile."""
+    """The running phase ``index`` now has only ``seconds`` in all, because pods of later phases were found."""
 
     index: int
     seconds: float
 
 
 class PodStarted(JournalEvent, frozen=True, tag="PodStarted"):
-    """The end of a pod begins. ``grace`` seconds are given, ``asked`` is what its spec wants."""
+    """A pod's termination begins, with ``grace`` seconds; its spec asks for ``asked``."""
 
     uid: str
     namespace: str
@@ -111,7 +111,7 @@ class HookStarted(JournalEvent, frozen=True, tag="HookStarted"):
 
 
 class HookEnded(JournalEvent, frozen=True, tag="HookEnded"):
-    """A preStop hook has ended; ``ok`` is False if it failed or was cut off."""
+    """A preStop hook ended; ``ok`` is False if it failed or was cut off."""
 
     uid: str
     container: str
@@ -120,7 +120,7 @@ class HookEnded(JournalEvent, frozen=True, tag="HookEnded"):
 
 
 class ContainerSignalled(JournalEvent, frozen=True, tag="Signalled"):
-    """SIGTERM or SIGKILL goes out to a container."""
+    """A container is sent SIGTERM or SIGKILL."""
 
     uid: str
     container: str
@@ -136,14 +136,14 @@ class ContainerEnded(JournalEvent, frozen=True, tag="ContainerEnded"):
 
 
 class PodEnded(JournalEvent, frozen=True, tag="PodEnded"):
-    """No container of a pod runs any more; or it is given up at the end of its phase (Unconfirmed)."""
+    """No container of the pod runs any more; or the pod was given up at the end of its phase (Unconfirmed)."""
 
     uid: str
     outcome: PodOutcome
 
 
 class PodUnmounted(JournalEvent, frozen=True, tag="PodUnmounted"):
-    """The volumes of a pod that has ended are unmounted. Where nobody says so, as beside a kubelet, it is never told."""
+    """The volumes of an ended pod are unmounted. Absent where this is unknown, such as beside a kubelet."""
 
     uid: str
 
@@ -156,48 +156,48 @@ class PhaseEnded(JournalEvent, frozen=True, tag="PhaseEnded"):
 
 
 class RuntimeSilent(JournalEvent, frozen=True, tag="RuntimeSilent"):
-    """The container runtime has not answered for ``seconds``; ``why`` is what was heard of it last."""
+    """The container runtime has not answered for ``seconds``; ``why`` is its last known error."""
 
     seconds: float
     why: str
 
     @property
     def text(self) -> str:
-        """In one sentence."""
+        """The event in one sentence."""
         return f"the container runtime has not answered for {format_seconds(self.seconds)}: {self.why}"
 
 
 class RuntimeAnswered(JournalEvent, frozen=True, tag="RuntimeAnswered"):
-    """The container runtime answers again, after it was silent for ``seconds`` in all."""
+    """The container runtime answers again, after a silence of ``seconds`` in all."""
 
     seconds: float
 
     @property
     def text(self) -> str:
-        """In one sentence."""
+        """The event in one sentence."""
         return f"the container runtime answers again, after {format_seconds(self.seconds)}"
 
 
 class ShutdownResumed(JournalEvent, frozen=True, tag="Resumed"):
-    """A restarted agent goes on."""
+    """A restarted agent resumes the shutdown."""
 
     lock: bool
 
 
 class ShutdownCancelled(JournalEvent, frozen=True, tag="Cancelled"):
-    """The machine stays up."""
+    """The shutdown is cancelled, and the machine stays up."""
 
     why: str
 
 
 class LockReleased(JournalEvent, frozen=True, tag="Released"):
-    """Every copy of the lock is closed: the machine may go down."""
+    """Every copy of the lock is closed: the machine may shut down."""
 
     why: str
 
 
 class NoteWritten(JournalEvent, frozen=True, tag="Noted"):
-    """Something that a person should read later."""
+    """A note for people."""
 
     text: str
 
@@ -255,12 +255,12 @@ class PodRecord(Facts, frozen=True):
 
     @property
     def was_cut_short(self) -> bool:
-        """Killed, and had been given less than it asked for, by a second or more."""
+        """Whether the pod was killed after at least one second less than it asked for."""
         return self.outcome in (PodOutcome.KILLED, PodOutcome.UNCONFIRMED) and self.asked - self.grace >= 1
 
 
 class PhaseRecord(Facts, frozen=True):
-    """How one phase went; ``seconds`` as planned at first, ``given`` as re-planned when it began."""
+    """How one phase went; ``seconds`` as first planned, ``given`` as computed anew at its start."""
 
     priority: int
     seconds: int
@@ -271,17 +271,17 @@ class PhaseRecord(Facts, frozen=True):
 
 
 class RecordNote(Facts, frozen=True):
-    """Something to read, at an offset."""
+    """A note for people, at an offset."""
 
     at: float
     text: str
 
 
 class ShutdownRecord(Facts, frozen=True):
-    """One node's going down: what ``lastcall.model.shutdown_fold.fold`` makes of its events.
+    """One node's shutdown: the result of ``lastcall.model.shutdown_fold.fold_events``.
 
-    It began at ``boottime`` (CLOCK_BOOTTIME seconds), which was ``wall`` (seconds since 1970). All other times, also
-    ``deadline``, are offsets: seconds since it began.
+    It began at ``boottime`` (CLOCK_BOOTTIME seconds), which was ``wall`` (seconds since 1970). All other times,
+    including ``deadline``, are offsets in seconds from there.
     """
 
     id: str
@@ -313,7 +313,7 @@ def to_line(event: JournalEvent) -> bytes:
 
 
 def from_lines(lines: "list[bytes]") -> list[AnyEvent]:
-    """The events in a journal's whole lines. A line that cannot be read ends it: what follows is not to be trusted."""
+    """The events in a journal's complete lines, up to the first malformed one: later lines are not trusted."""
     events: list[AnyEvent] = []
     for line in lines:
         try:

@@ -1,4 +1,4 @@
-"""From the journalled events of one shutdown to its record."""
+"""Folds the journalled events of one shutdown into its record."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -37,13 +37,13 @@ R = TypeVar("R", ContainerRecord, PhaseRecord)
 
 
 def fold_events(events: Sequence[JournalEvent]) -> ShutdownRecord:
-    """What the events add up to; ValueError if there is none or the first is not ``ShutdownStarted``.
+    """The record of the events; ValueError if there are none or the first one is not ``ShutdownStarted``.
 
-    What is told twice, as an agent may do that was restarted, counts as it was told first; only an Unconfirmed pod may
-    turn out to have ended after all. Events of phases and pods that were never started are passed over.
+    A restarted agent may repeat events; the first occurrence counts. Only an Unconfirmed pod may later turn out to have
+    ended. Events of phases and pods that never started are ignored.
 
-    The outcome is Cancelled once that was said; Completed if every phase is over and the lock was released; else
-    Running. ``ended`` is the moment of that outcome, or of the last thing that was done if it is still Running.
+    The outcome is Cancelled after such an event, Completed if every phase is over and the lock was released, and else
+    Running. ``ended`` is the time of that outcome, or of the last action while Running.
     """
     if not events or not isinstance(events[0], ShutdownStarted):
         raise ValueError("a journal begins with the event Started")
@@ -54,14 +54,14 @@ def fold_events(events: Sequence[JournalEvent]) -> ShutdownRecord:
 
 
 def finalise_record(record: ShutdownRecord) -> ShutdownRecord:
-    """The record when it is known that no agent goes on with it (this is another boot): Running is Interrupted."""
+    """The final record if no agent will resume it (in another boot): Running becomes Interrupted."""
     if record.outcome is not ShutdownOutcome.RUNNING:
         return record
     return structs.replace(record, outcome=ShutdownOutcome.INTERRUPTED)
 
 
 class _RecordBuilder:
-    """The record as it grows, event by event."""
+    """Builds the record, event by event."""
 
     def __init__(self, started: ShutdownStarted) -> None:
         self._began = started
@@ -74,7 +74,7 @@ class _RecordBuilder:
         self._released: float | None = None
 
     def add_event(self, event: JournalEvent) -> None:
-        """One more event, in the journal's order."""
+        """Adds one event, in the journal's order."""
         at = event.at - self._began.at
         match event:
             case PhaseStarted() | PhaseEnded():
@@ -95,7 +95,7 @@ class _RecordBuilder:
         self._last = max(self._last, at)
 
     def build_record(self) -> ShutdownRecord:
-        """What the events so far add up to."""
+        """The record of the events so far."""
         began = self._began
         outcome, ended = self._current_outcome()
         return ShutdownRecord(
@@ -140,7 +140,7 @@ class _RecordBuilder:
         self._phases[event.index] = phase
 
     def _shorten_phase(self, event: PhaseShortened) -> None:
-        """The grace of its pods ends with it."""
+        """Shortens the phase, and with it the grace of its pods."""
         if not 0 <= event.index < len(self._phases) or (started := self._phases[event.index].started) is None:
             return
         self._phases[event.index] = structs.replace(self._phases[event.index], given=event.seconds)
@@ -216,5 +216,5 @@ def _update_container(
 
 
 def _set_once(record: R, first: str, **facts: Any) -> R:
-    """With these facts, unless ``first`` of them is known already."""
+    """The record with these facts, unless ``first`` is set already."""
     return record if getattr(record, first) is not None else structs.replace(record, **facts)

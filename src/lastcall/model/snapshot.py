@@ -1,6 +1,6 @@
-"""The state of a cluster, as far as it decides what becomes of the pods and volumes of a node that is gone.
+"""The state of a cluster that determines what happens to the pods and volumes of a lost node.
 
-Of each kind only the fields that are read: ``k8s.io/api/core/v1``, ``storage/v1`` and ``coordination/v1``.
+Each kind has only the fields that are read: ``k8s.io/api/core/v1``, ``storage/v1`` and ``coordination/v1``.
 """
 
 from typing import Annotated
@@ -27,7 +27,7 @@ class ObjectMeta(Facts, frozen=True):
 
 
 class PodAnnotations(Facts, frozen=True):
-    """Of a pod's annotations the one that is read."""
+    """The one annotation of a pod that is read."""
 
     failover: str | None = msgspec.field(name=names.FAILOVER_ANNOTATION, default=None)
 
@@ -39,7 +39,7 @@ class SnapshotPodMeta(ObjectMeta, frozen=True):
 
 
 class DatedTaint(Taint, frozen=True):
-    """v1.Taint with the time at which it was added, if that was written down."""
+    """v1.Taint with the time at which it was added, if recorded."""
 
     time_added: Time | None = None
 
@@ -53,7 +53,7 @@ class NodeCondition(Facts, frozen=True):
 
 
 class AttachedVolume(Facts, frozen=True):
-    """v1.AttachedVolume: a volume that is attached to a node, by its unique name."""
+    """v1.AttachedVolume: a volume attached to a node, by its unique name."""
 
     name: str
 
@@ -81,23 +81,23 @@ class Node(Facts, frozen=True):
 
     @property
     def ready_condition(self) -> NodeCondition | None:
-        """None if the node has none."""
+        """The condition Ready; None if there is none."""
         return next((one for one in self.status.conditions if one.type == "Ready"), None)
 
     @property
     def is_ready(self) -> bool:
-        """Whether its condition Ready is True; a node that has none is not ready (``nodeutil.IsNodeReady``)."""
+        """Whether the condition Ready is True; a node without it is not ready (``nodeutil.IsNodeReady``)."""
         condition = self.ready_condition
         return condition is not None and condition.status == "True"
 
     @property
     def out_of_service(self) -> tuple[DatedTaint, ...]:
-        """The taints with that key, of any value and effect."""
+        """The out-of-service taints, of any value and effect."""
         return tuple(taint for taint in self.spec.taints if taint.key == names.OUT_OF_SERVICE)
 
 
 class PresentOnly(Facts, frozen=True):
-    """Something of which only matters that it is there."""
+    """A field of which only the presence matters."""
 
 
 class ClaimSource(Facts, frozen=True):
@@ -107,14 +107,14 @@ class ClaimSource(Facts, frozen=True):
 
 
 class PodVolume(Facts, frozen=True):
-    """v1.Volume, of the two kinds that lead to a claim."""
+    """v1.Volume, of the two kinds that refer to a claim."""
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
     ephemeral: PresentOnly | None = None
 
     def claim_name(self, pod: str) -> str:
-        """The name of its claim, in a pod of that name; empty if it has none."""
+        """The name of its claim in a pod of that name; empty if it has none."""
         if self.persistent_volume_claim:
             return self.persistent_volume_claim.claim_name
         return f"{pod}-{self.name}" if self.ephemeral else ""
@@ -142,12 +142,12 @@ class ContainerStatus(Facts, frozen=True):
 
     @property
     def is_running(self) -> bool:
-        """As far as anybody knows."""
+        """Whether the container counts as running, as far as its status tells."""
         return self.state.waiting is None and self.state.terminated is None
 
 
 class SnapshotPodStatus(Facts, frozen=True):
-    """v1.PodStatus; the API server gives a pod without a phase that of Pending."""
+    """v1.PodStatus; the API server defaults the phase to Pending."""
 
     phase: str = "Pending"
     reason: str = ""
@@ -182,12 +182,12 @@ class SnapshotPod(Facts, frozen=True):
 
     @property
     def claim_names(self) -> tuple[str, ...]:
-        """The names of the claims of its volumes; those of generic ephemeral volumes follow from the pod's."""
+        """The names of its volumes' claims; those of generic ephemeral volumes derive from the pod's name."""
         return tuple(claim for volume in self.spec.volumes if (claim := volume.claim_name(self.metadata.name)))
 
 
 class AttachmentSource(Facts, frozen=True):
-    """v1.VolumeAttachmentSource; a volume that is defined in the attachment itself is not read."""
+    """v1.VolumeAttachmentSource; an inline volume is not read."""
 
     persistent_volume_name: str = ""
 
@@ -227,7 +227,7 @@ class CSISource(Facts, frozen=True):
 
 
 class ClaimReference(Facts, frozen=True):
-    """The claim to which a volume is bound (v1.ObjectReference)."""
+    """The claim that a volume is bound to (v1.ObjectReference)."""
 
     name: str = ""
     namespace: str = "default"
@@ -255,7 +255,7 @@ class PersistentVolume(Facts, frozen=True):
 
 
 class Snapshot(Facts, frozen=True):
-    """All objects of one moment."""
+    """All objects at one moment."""
 
     nodes: tuple[Node, ...] = ()
     pods: tuple[SnapshotPod, ...] = ()

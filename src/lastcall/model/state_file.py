@@ -1,4 +1,4 @@
-"""The state of a cluster from a file, as the controllers' rules need it."""
+"""Reads the state of a cluster from a file, for the rules of the controllers."""
 
 from collections.abc import Iterator
 
@@ -15,18 +15,18 @@ _KINDS = {
 }
 
 _OURS = ("FencePolicy", "NodeShutdown")
-"""Kinds that a file has for ``lastcall failover explain``."""
+"""Kinds that only ``lastcall failover explain`` reads from such a file."""
 
 
 class StateFile(Facts, frozen=True):
-    """The objects in the file's order, and what a person should know about the rest of it."""
+    """The objects in the file's order, and warnings about the rest of the file."""
 
     snapshot: Snapshot
     warnings: tuple[str, ...] = ()
 
 
 def read_state(data: bytes, source: str) -> StateFile:
-    """The objects in a file, as ``read_list`` reads it: a List, or documents. InvalidInput."""
+    """The objects in a file, read by ``read_list``: a List, or documents. InvalidInput."""
     found = read_list(data, source, _KINDS)
     snapshot = Snapshot(
         nodes=tuple(found.objects["Node"]),
@@ -39,7 +39,7 @@ def read_state(data: bytes, source: str) -> StateFile:
 
 
 def _list_warnings(found: FoundObjects, snapshot: Snapshot, source: str) -> Iterator[str]:
-    """About a file in which nothing is wrong."""
+    """Warnings about a file without violations."""
     others = {kind: count for kind, count in found.others.items() if kind.removesuffix("List") not in _OURS}
     if others:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))

@@ -1,7 +1,7 @@
-"""What a node's agent says of the node's lease on shared storage, in the Lease of its own (``lastcall-nodes``), pure.
+"""An agent's record of its node's lease on shared storage, in its own Lease (namespace ``lastcall-nodes``) (pure).
 
-One annotation says it all, as JSON: which lease the node holds, for which boot, after how long without a renewal its machine
-has been reset, and what this node has read of the leases of others. Ages are those of the moment of writing.
+One annotation holds it as JSON: the lease that the node holds, for which boot, how long after the last renewal its
+machine has been reset, and the leases of other hosts as this node read them. Ages are as of the time of writing.
 """
 
 from collections.abc import Mapping
@@ -21,9 +21,9 @@ class SanlockSettings(Facts, frozen=True):
     """``storageLease.sanlock`` of an AgentConfiguration."""
 
     lockspace: Annotated[str, Meta(min_length=1, max_length=48, pattern=r"^[!-9;-~]*\Z")]
-    """Its name, as in ``sanlock client status``: no space and no colon, which the command takes for something else."""
+    """Its name, as in ``sanlock client status``: no space and no colon, which the command interprets differently."""
     resets_machine: bool = False
-    """The administrator's word that the loss of the lockspace resets this machine for as long as it is a member of it."""
+    """The administrator's statement that losing the lockspace resets this machine while it is a member."""
 
 
 class StorageLeaseSettings(Facts, frozen=True):
@@ -33,21 +33,21 @@ class StorageLeaseSettings(Facts, frozen=True):
 
 
 class HostSeen(Facts, frozen=True):
-    """The lease of one host, as another host has read it from the storage. Another generation or owner is another lease."""
+    """One host's lease, as another host read it from the storage. Another generation or owner is another lease."""
 
     host_id: Annotated[int, Meta(ge=1)] = msgspec.field(name="hostID")
     generation: _Number
     owner: str
     timestamp: _Number
-    """What its holder wrote at the last renewal that was read: seconds on its own clock, which is monotonic."""
+    """The holder's value at the last renewal that was read: seconds on the holder's own monotonic clock."""
     renewed_ago: _Age
     """Seconds since the reader first read this timestamp."""
     looked_ago: _Age
-    """So many seconds ago at most the last look that read it began."""
+    """Seconds since the latest read of it began, at most."""
 
 
 class StorageRecord(Facts, frozen=True, omit_defaults=True):
-    """The lease that this boot of the node holds; without a ``lockspace`` it is not known to hold any."""
+    """The lease that this boot of the node holds; without a ``lockspace`` the node is not known to hold one."""
 
     boot_id: str = msgspec.field(name="bootID")
     lockspace: str = ""
@@ -55,18 +55,18 @@ class StorageRecord(Facts, frozen=True, omit_defaults=True):
     generation: _Number = 0
     owner: str = ""
     timestamp: _Number = 0
-    """Of a renewal of its own that it has read from the storage: who reads an earlier one reads something else."""
+    """Of one of its own renewals, as read from the storage: a reader with an earlier one reads another storage."""
     dead_after_seconds: Annotated[float, Meta(gt=0, le=1e9)] | None = None
-    """So long after a renewal a watchdog has reset the machine, if none follows; None if nobody can say so."""
+    """Seconds after a renewal by which a watchdog has reset the machine if no other follows; None if unknown."""
     interval_seconds: _Age = 0.0
-    """Between two looks of this node at the storage, if none is late."""
+    """Seconds between two reads of the storage by this node, if none is late."""
     why: str = ""
-    """Why nothing follows from its lease, for people."""
+    """Why the lease proves nothing, for people."""
     seen: tuple[HostSeen, ...] = ()
 
 
 def parse_record(annotations: Mapping[str, str]) -> StorageRecord | None:
-    """What a Lease with these annotations says; None if nothing can be read there."""
+    """The record in a Lease's annotations; None if there is no readable one."""
     try:
         return msgspec.json.decode(annotations.get(names.STORAGE_LEASE, ""), type=StorageRecord)
     except (msgspec.DecodeError, ValueError, RecursionError):
@@ -74,5 +74,5 @@ def parse_record(annotations: Mapping[str, str]) -> StorageRecord | None:
 
 
 def to_annotations(record: StorageRecord) -> dict[str, str]:
-    """The annotations that say it."""
+    """The annotations that hold the record."""
     return {names.STORAGE_LEASE: msgspec.json.encode(record).decode()}

@@ -1,4 +1,4 @@
-"""The system UUID of a machine as its firmware says it, and those that say nothing (pure)."""
+"""The system UUID of a machine as its firmware reports it, and placeholder values that identify no machine (pure)."""
 
 import re
 
@@ -14,22 +14,22 @@ _UNSET = frozenset(
         "deadbeefdeadbeefdeadbeefdeadbeef",
     )
 )
-"""Of boards that came without one (AMI's default), of tools that make them up, and Dell's with a service tag of blanks."""
+"""Placeholders: boards without a UUID (AMI's default), made-up ones of tools, and Dell's with a blank service tag."""
 
 
 def uuid_spellings(text: str) -> frozenset[str]:
-    """Its hexadecimal digits in both byte orders; empty if it is none, or one that nobody has set."""
+    """Its hexadecimal digits in both byte orders; empty if it is not a UUID, or a placeholder."""
     digits = text.strip().lower().removeprefix("urn:uuid:").replace("-", "")
     if not re.fullmatch("[0-9a-f]{32}", digits):
         return frozenset()
     pairs = re.findall("..", digits)
-    if len(set(pairs)) == 1:  # all zeros, all ones, and what flash memory has that was never written
+    if len(set(pairs)) == 1:  # all zeros, all ones (unwritten flash memory), and the like
         return frozenset()
     spellings = frozenset((digits, "".join(pairs[3::-1] + pairs[5:3:-1] + pairs[7:5:-1] + pairs[8:])))
     return frozenset() if spellings & _UNSET else spellings
 
 
 def is_unset(text: str) -> bool:
-    """Whether it is a UUID that nobody has set, or nothing at all: two machines with it need not be one."""
+    """Whether the text is a placeholder or empty: two machines that share it need not be the same one."""
     digits = text.strip().replace("-", "")
     return not digits or (bool(re.fullmatch("[0-9a-fA-F]{32}", digits)) and not uuid_spellings(text))

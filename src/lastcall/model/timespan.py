@@ -1,7 +1,7 @@
-"""systemd's time spans, as its configuration files have them (systemd.time(7)): ``30``, ``1h 2min``, ``infinity``.
+"""systemd's time spans in its configuration files (systemd.time(7)): ``30``, ``1h 2min``, ``infinity``.
 
-As in systemd's parse_time(): parts add up, a number without a unit counts in seconds, fractions are allowed, and a
-month and a year have 30.4375 and 365.25 days.
+As in systemd's parse_time(): parts are added, a number without a unit is in seconds, fractions are allowed, and a month
+and a year have 30.4375 and 365.25 days.
 """
 
 import math
@@ -24,11 +24,11 @@ for _names, _size in (
 _UNIT = "|".join(sorted(_SECONDS, key=len, reverse=True))
 _PART = re.compile(rf"\s*(\d+(?:\.\d*)?|\.\d+)\s*({_UNIT}|)", re.ASCII)
 _MAX_SECONDS = (2**64 - 1) / 1e6
-"""systemd counts in microseconds; all ones are infinity."""
+"""systemd counts in microseconds; the largest number means infinity."""
 
 
 def parse(text: str) -> float:
-    """Seconds, ``inf`` for ``infinity``. ValueError says what is wrong."""
+    """Seconds, ``inf`` for ``infinity``. ValueError explains the error."""
     rest = text.strip()
     if rest == "infinity":
         return math.inf

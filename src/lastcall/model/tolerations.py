@@ -1,4 +1,4 @@
-"""Taints of nodes and what tolerates them (pure): ``k8s.io/api/core/v1/toleration.go``, ``pkg/controller/tainteviction``."""
+"""Taints and tolerations (pure): ``k8s.io/api/core/v1/toleration.go``, ``pkg/controller/tainteviction``."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -38,9 +38,9 @@ class Toleration(Facts, frozen=True):
 def tolerates(toleration: Toleration, taint: Taint, *, comparisons: bool = False) -> bool:
     """Whether one toleration matches one taint (``Toleration.ToleratesTaint``).
 
-    An empty effect matches all effects, an empty key all keys; ``Exists`` any value. ``Gt`` and ``Lt`` (KEP-5471) compare
-    the taint's value with the toleration's, both integers in canonical form of 64 bits; they match nothing unless
-    ``comparisons``, which is the feature gate TaintTolerationComparisonOperators: alpha, and off by default.
+    An empty effect matches all effects, an empty key all keys, ``Exists`` any value. ``Gt`` and ``Lt`` (KEP-5471)
+    compare the taint's value with the toleration's, both 64-bit integers in canonical form. They match nothing without
+    ``comparisons``, the feature gate TaintTolerationComparisonOperators (alpha, off by default).
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False
@@ -56,9 +56,9 @@ def tolerates(toleration: Toleration, taint: Taint, *, comparisons: bool = False
 def first_untolerated(
     taints: Iterable[Taint], tolerations: Sequence[Toleration], *, effects: Sequence[str] = (NO_SCHEDULE, NO_EXECUTE)
 ) -> Taint | None:
-    """The first taint of one of these effects that nothing tolerates; None if there is none.
+    """The first taint with one of these effects that no toleration matches; None if there is none.
 
-    The default effects are those that keep a pod from being scheduled.
+    The default effects are those that prevent scheduling.
     """
     candidates = (taint for taint in taints if taint.effect in effects)
     return next((taint for taint in candidates if not any(tolerates(one, taint) for one in tolerations)), None)
@@ -67,7 +67,7 @@ def first_untolerated(
 def matching_tolerations(
     taints: Iterable[Taint], tolerations: Sequence[Toleration], *, comparisons: bool = False
 ) -> list[Toleration] | None:
-    """For each NoExecute taint the first toleration that matches it, in the order of the pod; None if one has none.
+    """For each NoExecute taint the first matching toleration, in the pod's order; None if a taint has none.
 
     ``GetMatchingTolerations`` of ``pkg/apis/core/v1/helper``.
     """
@@ -85,10 +85,10 @@ def matching_tolerations(
 def seconds_tolerated(
     taints: Iterable[Taint], tolerations: Sequence[Toleration], *, comparisons: bool = False
 ) -> float:
-    """How long a pod stays on a node with these taints, from when they are seen: 0 is not at all, else ``FOR_EVER``.
+    """How many seconds a pod may stay on a node with these taints, from their observation; 0 or up to ``FOR_EVER``.
 
-    Only NoExecute counts. The shortest time of the tolerations that are used holds, and one without a time tolerates for
-    ever (``getMinTolerationTime``). A time that is too long for Go's Duration overflows, as it does there.
+    Only NoExecute counts. The shortest time of the matching tolerations applies; one without a time tolerates for ever
+    (``getMinTolerationTime``). A time too long for Go's Duration overflows, as it does there.
     """
     found = matching_tolerations(taints, tolerations, comparisons=comparisons)
     if found is None:

@@ -1,6 +1,6 @@
-"""Which endpoints of a Service get traffic (pure): kube-proxy's rule, KEP-1669.
+"""Which endpoints of a Service receive traffic (pure): kube-proxy's rule, KEP-1669.
 
-A terminating pod gets new connections only while no endpoint is ready; then those that still serve do.
+Terminating pods get new connections only while no endpoint is ready, and only those that still serve.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,9 +13,9 @@ class ServiceEndpoint(NamedTuple):
     address: str
     port: int
     pod: str = ""
-    """``namespace/name``; empty if the slice does not say."""
+    """``namespace/name``; empty if the slice does not give it."""
     uid: str = ""
-    """The pod's; empty if the slice does not say."""
+    """The pod's UID; empty if the slice does not give it."""
 
 
 class _Conditions(NamedTuple):
@@ -25,14 +25,14 @@ class _Conditions(NamedTuple):
 
 
 def select_endpoints(slices: Iterable[Mapping[str, Any]], port: str) -> Sequence[ServiceEndpoint]:
-    """Where new connections to a port of that name go, by address; ``slices`` are the Service's EndpointSlices."""
+    """The endpoints for new connections to the named port, sorted; ``slices`` are the Service's EndpointSlices."""
     found = [split_endpoints(one, port) for one in slices]
     ready = {endpoint for one, _ in found for endpoint in one}
     return sorted(ready or {endpoint for _, one in found for endpoint in one})
 
 
 def split_endpoints(one: Mapping[str, Any], port: str) -> tuple[Sequence[ServiceEndpoint], Sequence[ServiceEndpoint]]:
-    """The endpoints of one slice that are ready, and those that terminate and still serve."""
+    """The ready endpoints of one slice, and those that are terminating but still serve."""
     ready, leaving = [], []
     for conditions, endpoint in _endpoints_of(one, port):
         if conditions.ready:
@@ -57,7 +57,7 @@ def _endpoints_of(one: Mapping[str, Any], port: str) -> Iterable[tuple[_Conditio
 
 
 def _endpoint_conditions(endpoint: Mapping[str, Any]) -> _Conditions:
-    """Unset means ready, serving as ready, and not terminating (``discovery/v1``)."""
+    """The conditions with their defaults: ready, serving as ready, not terminating (``discovery/v1``)."""
     said = endpoint.get("conditions") or {}
     ready = said.get("ready")
     ready = True if ready is None else ready

@@ -1,22 +1,22 @@
-"""When a node with an armed watchdog has reset itself for certain (pure): the arithmetic, and what is refused.
+"""When a node with an armed watchdog has certainly reset itself (pure): the arithmetic, and the rejected settings.
 
-The agent decides to pet the watchdog only while the last renewal of its own Lease that was accepted was **sent** less than
+The agent decides to pet the watchdog only while its last accepted renewal of its own Lease was **sent** less than
 ``lease`` seconds ago on its own clock. Four times add up after that renewal:
 
-- ``lease``: the last moment at which it can decide to pet.
-- ``timeout``: so late can that pet reach the device, if the agent is stopped between the decision and the write; if it
-  were later, the device would have fired already.
-- ``timeout`` once more: so late the agent is killed after that pet, and the kernel itself pets a device that is closed
+- ``lease``: the last moment at which the agent can decide to pet.
+- ``timeout``: the pet reaches the device at most so late, if the agent is paused between the decision and the write. If
+  it took longer, the device would have fired already.
+- ``timeout`` again: the agent may be killed so long after that pet. The kernel itself then pets a device that is closed
   without the magic character (``watchdog_release`` in ``drivers/watchdog/watchdog_dev.c``).
-- ``timeout`` a third time: so late the device fires after that. Nobody else pets: the agent's next life opens the
-  device only after a renewal of its own.
+- ``timeout`` a third time: the device fires at most so long after that. Nothing else pets it: the agent's next process
+  opens the device only after a renewal of its own.
 
-The observer saw the renewal later than it was sent, so to count from what he saw is safe. Clocks differ: the sum is
-stretched by ``drift``.
+The observer saw the renewal later than it was sent, so counting from the observation is safe. Clocks differ, so the sum
+is multiplied by 1 + ``drift``.
 
-With ``peers`` the agent decides to pet also while more than half of all nodes have reported, in answer to what it asked less
-than ``report_after`` seconds ago, that the API server is lost to them. Then the sum begins when neither holds any more: half of
-the nodes, or more, have reported nothing of that kind for ``report_after`` seconds.
+With ``peers`` the agent also decides to pet while more than half of all nodes report that they have lost the API
+server, in answer to a question of less than ``report_after`` seconds ago. The sum then begins when neither condition
+holds: half of the nodes or more have made no such report for ``report_after`` seconds.
 """
 
 from collections.abc import Iterator
@@ -30,31 +30,31 @@ from lastcall.model.base import Facts
 from lastcall.model.watchdog_peers import PeerSettings
 
 LEAST_DRIFT, MOST_DRIFT = 0.001, 0.1
-"""Of clocks that are real: none is better for certain than one part in a thousand, with what it is slewed by."""
+"""The range for real clocks: none is certainly better than one part in a thousand, including slewing."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WatchdogTiming:
-    """The settings of a watchdog, in seconds. InvalidInput if no bound follows from them, or healthy nodes would reset.
+    """A watchdog's settings in seconds. InvalidInput if they give no bound, or would reset healthy nodes.
 
-    What stands behind the rules about the device: ``Documentation/watchdog/watchdog-api.rst`` of the Linux kernel.
+    The rules about the device follow ``Documentation/watchdog/watchdog-api.rst`` of the Linux kernel.
     """
 
     lease: float
-    """So long after a renewal was sent the agent pets on."""
+    """How long after a renewal was sent the agent keeps petting."""
     pet: float
-    """Between two pets, and between two renewals."""
+    """The time between two pets, and between two renewals."""
     timeout: float
-    """Of the device, as the driver reports it after it was set: not every driver takes every value."""
+    """The device's timeout as the driver reports it after setting it: drivers may round it."""
     drift: float = 0.01
-    """The largest part by which the observer's clock, the node's and the device's differ: 0.01 is one in a hundred."""
+    """The largest relative difference between the clocks of the observer, the node and the device: 0.01 is 1 %."""
     survives_close: bool = True
-    """The device goes on when it is closed without the magic character, as when the agent is killed: the driver supports
-    magic close, or it is set to ``nowayout``. Other devices are disarmed by a crash."""
+    """Whether the device keeps running when closed without the magic character, as when the agent is killed: the driver
+    supports magic close, or ``nowayout`` is set. A crash disarms other devices."""
     resets: bool = True
-    """The device resets the machine, and does not only raise an alarm."""
+    """Whether the device resets the machine instead of only raising an alarm."""
     peers: bool = False
-    """The agent pets by agreement too."""
+    """Whether the agent also pets by agreement with peers."""
 
     def __post_init__(self) -> None:
         if wrong := [f"{field}: {text}" for field, text in self._violations()]:
@@ -62,19 +62,19 @@ class WatchdogTiming:
 
     @property
     def reset_bound(self) -> float:
-        """So many seconds after a renewal the node has reset, if no other renewal has followed."""
+        """Seconds after a renewal by which the node has reset itself if no other renewal follows."""
         return (self.lease + 3 * self.timeout) * (1 + self.drift)
 
     @property
     def report_after(self) -> float:
-        """After so long without a renewal an agent says that the API server is lost to it, and so long its word counts."""
+        """Seconds without a renewal until an agent reports losing the API server; also the lifetime of a report."""
         return self.lease / 2
 
     def reset_by(self, renewed: float, calm_since: float | None = None) -> float | None:
-        """When the node has reset for certain, on the observer's clock; None if nobody can say.
+        """When the node has certainly reset itself, on the observer's clock; None if unknown.
 
-        ``renewed`` is when the last renewal was seen. With ``peers`` half of the nodes that it counts, or more, have to
-        have reported nothing from ``calm_since`` until then.
+        ``renewed`` is when the last renewal was observed. With ``peers``, at least half of the nodes that it counts
+        must have made no report from ``calm_since`` until the returned time.
         """
         if not self.peers:
             return renewed + self.reset_bound
@@ -85,7 +85,7 @@ class WatchdogTiming:
 
     @property
     def bound_arithmetic(self) -> str:
-        """How the bound comes about, for people."""
+        """The computation of the bound, for people."""
         return (
             f"({self.lease:g} s lease + 3 * {self.timeout:g} s timeout) * {1 + self.drift:g} = {self.reset_bound:g} s"
         )
@@ -115,27 +115,27 @@ class WatchdogTiming:
 
 
 def sysfs_name(path: str) -> str:
-    """The name of a device in sysfs: ``/dev/watchdog`` is another name of the first one."""
+    """The device's name in sysfs: ``/dev/watchdog`` is an alias of the first device."""
     name = path.rpartition("/")[2]
     return "watchdog0" if name == "watchdog" else name
 
 
 class WatchdogSettings(Facts, frozen=True):
-    """``watchdog`` of an AgentConfiguration; seconds."""
+    """``watchdog`` of an AgentConfiguration; times are seconds."""
 
     device: Annotated[str, Meta(min_length=1)] = "/dev/watchdog"
     lease_seconds: float = 60.0
     pet_seconds: float = 5.0
     timeout_seconds: Annotated[int, Meta(ge=1, le=65535)] = 15
-    """What the device is asked for: it knows whole seconds alone."""
+    """The requested timeout; devices support whole seconds only."""
     drift: Annotated[float, Meta(ge=LEAST_DRIFT)] = 0.01
     peers: PeerSettings | None = None
-    """With it the agent also pets while a strict majority of all nodes has lost the API server."""
+    """If set, the agent also pets while a strict majority of all nodes has lost the API server."""
 
     def timing_with(
         self, *, timeout: float | None = None, survives_close: bool = True, resets: bool = True
     ) -> WatchdogTiming:
-        """With a device that is like this; InvalidInput if no bound follows from it."""
+        """The timing with a device of these properties; InvalidInput if it gives no bound."""
         return WatchdogTiming(
             lease=self.lease_seconds,
             pet=self.pet_seconds,

@@ -1,8 +1,8 @@
-"""What a node's agent says of its watchdog in the Lease of its own (``lastcall-nodes``, by the node's name), pure.
+"""An agent's record of its watchdog in its own Lease (namespace ``lastcall-nodes``, named like the node) (pure).
 
-One annotation says it all, as JSON: whether the device is armed, for which boot, and by which settings. While it says
-so, the node resets itself by ``WatchdogTiming.bound`` after the last renewal. So it says so only after the device was armed,
-and no longer before the device is disarmed.
+One annotation holds it as JSON: whether the device is armed, for which boot, and with which settings. While it says
+``armed``, the node resets itself within ``WatchdogTiming.reset_bound`` of the last renewal. It therefore says so only
+after the device was armed, and stops saying so before the device is disarmed.
 """
 
 import math
@@ -21,25 +21,25 @@ from lastcall.model.watchdog_peers import PeerTerms
 
 
 class WatchdogPromise(Facts, frozen=True, omit_defaults=True):
-    """Seconds. With ``armed``: this boot resets itself by the bound that follows from the settings."""
+    """Times are seconds. With ``armed``, this boot resets itself within the bound that the settings give."""
 
     boot_id: str = msgspec.field(name="bootID")
     armed: bool = False
     lease_seconds: float = 0.0
     pet_seconds: float = 0.0
     timeout_seconds: float = 0.0
-    """As the driver reports it."""
+    """The timeout as the driver reports it."""
     drift: float = 0.0
     why: str = ""
     """Why it is not armed, for people."""
     peers: PeerTerms | None = None
-    """With it the bound begins later: when too few nodes can have agreed to let this one live on."""
+    """If set, the bound starts later: when too few nodes can have agreed to keep this one alive."""
     sequence: int = 0
-    """One more than the highest that the writer knew to have stood there before."""
+    """One more than the highest sequence that the writer knew of."""
 
     @classmethod
     def from_timing(cls, boot_id: str, settings: WatchdogTiming, peers: PeerTerms | None = None) -> Self:
-        """That the device is armed with these."""
+        """The promise that the device is armed with this timing."""
         return cls(
             boot_id=boot_id,
             armed=True,
@@ -52,7 +52,7 @@ class WatchdogPromise(Facts, frozen=True, omit_defaults=True):
 
     @property
     def armed_timing(self) -> WatchdogTiming | None:
-        """Those by which it is armed; None if it is not, or if no bound follows from what is said."""
+        """The timing of an armed watchdog; None if it is not armed, or if its settings give no bound."""
         if not self.armed or not self.boot_id:
             return None
         try:
@@ -68,26 +68,26 @@ class WatchdogPromise(Facts, frozen=True, omit_defaults=True):
 
 
 class AgentLeaseMeta(Facts, frozen=True):
-    """``metadata``, as far as it is read."""
+    """``metadata``, as far as needed."""
 
     resource_version: str = ""
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class AgentLease(Facts, frozen=True):
-    """The Lease as it was read."""
+    """The Lease as read."""
 
     metadata: AgentLeaseMeta = AgentLeaseMeta()
     spec: LeaseRecord = LeaseRecord()
 
     @property
     def promise(self) -> WatchdogPromise | None:
-        """What it says; None if nothing can be read there, by which nothing is promised."""
+        """The promise in the Lease; None if there is no readable one, which promises nothing."""
         return parse_promise(self.metadata.annotations)
 
 
 def parse_promise(annotations: Mapping[str, str]) -> WatchdogPromise | None:
-    """What a Lease with these annotations says; None if nothing can be read there."""
+    """The promise in a Lease's annotations; None if there is no readable one."""
     try:
         return msgspec.json.decode(annotations.get(names.WATCHDOG, ""), type=WatchdogPromise)
     except (msgspec.DecodeError, ValueError, RecursionError):
@@ -95,19 +95,19 @@ def parse_promise(annotations: Mapping[str, str]) -> WatchdogPromise | None:
 
 
 def with_next_sequence(sequence: int, promise: WatchdogPromise) -> WatchdogPromise:
-    """With the next one after the highest ``sequence`` that the writer knows to have stood there."""
+    """The promise with the number that follows ``sequence``, the highest one that the writer knows of."""
     return msgspec.structs.replace(promise, sequence=sequence + 1)
 
 
 def to_annotations(promise: WatchdogPromise) -> dict[str, str]:
-    """The annotations that say it."""
+    """The annotations that hold the promise."""
     return {names.WATCHDOG: msgspec.json.encode(promise).decode()}
 
 
 def renewal_record(before: LeaseRecord, *, node: str, lease: float, wall: float) -> LeaseRecord:
-    """The record by which ``node`` renews; ``wall`` (seconds since 1970) is for people alone.
+    """The record with which ``node`` renews; ``wall`` (seconds since 1970) is informational.
 
-    Its ``renew_time`` always differs from the one before: a write that changes nothing is no renewal.
+    Its ``renew_time`` always differs from the previous one: an update without a change is no renewal.
     """
     now = _format_micro_time(wall)
     if now == before.renew_time:

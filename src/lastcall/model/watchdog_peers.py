@@ -1,4 +1,4 @@
-"""Pets by agreement: which nodes are counted, and what an agent says of itself beforehand, in its own Lease (pure)."""
+"""Pets by agreement: the nodes that are counted, and what an agent announces in its own Lease beforehand (pure)."""
 
 import hashlib
 from collections.abc import Iterable
@@ -9,30 +9,30 @@ from msgspec import Meta
 from lastcall.model.base import Facts
 
 PORT = 9468
-"""UDP, on which agents ask each other if nothing else is said."""
+"""The default UDP port for questions between agents."""
 LEAST_KEY = 32
-"""Bytes of a key that they share: as many as its hash has."""
+"""The least bytes of a shared key: the size of its hash."""
 
 
 class PeerSettings(Facts, frozen=True):
     """``watchdog.peers`` of an AgentConfiguration."""
 
     port: Annotated[int, Meta(ge=1024, le=65535)] = PORT
-    """The same on all nodes; UDP, on the node's internal address. Lower ones need a capability that the agent does without."""
+    """The same UDP port on all nodes, at the internal address. Ports below 1024 need a capability that we avoid."""
 
 
 class PeerTerms(Facts, frozen=True):
-    """In a Promise: this agent also pets while more than half of these nodes report that the API server is lost to them."""
+    """In a promise: this agent also pets while more than half of these nodes report losing the API server."""
 
     nodes: str
-    """The ``fingerprint`` of all nodes' names, its own among them, by which it counts."""
+    """The ``fingerprint`` of the names of all nodes that it counts, its own among them."""
     calm: str
-    """A word that is drawn anew with each report to others that the API server is lost, and with each life of the agent.
+    """A token drawn anew with each report of losing the API server to peers, and at each start of the agent.
 
-    So between two writes that say the same word it has reported nothing of that kind.
+    Two writes with the same token therefore prove that the agent made no such report in between.
     """
 
 
 def fingerprint(names: Iterable[str]) -> str:
-    """The same for the same names alone: both sides have to count the same nodes."""
+    """A hash of the set of names, to verify that both sides count the same nodes."""
     return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:32]

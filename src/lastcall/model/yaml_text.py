@@ -1,9 +1,8 @@
-"""YAML as Kubernetes reads it (sigs.k8s.io/yaml), with bounds on what a file can make of itself.
+"""YAML as Kubernetes parses it (sigs.k8s.io/yaml), with limits on the resources that a file can consume.
 
-Plain scalars mean what they mean there: ``yes`` and ``on`` are booleans, ``010`` and ``0o10`` are 8, ``1e3`` is a number,
-while ``1:30``, ``=`` and dates are text. Only ``y`` and ``n`` differ: they are text, as in most readers, so that a name
-may be one letter. Keys are text whatever they look like, and a key that stands twice is an error. Nesting and the use of
-aliases are limited.
+Plain scalars have the same meaning as there: ``yes`` and ``on`` are booleans, ``010`` and ``0o10`` are 8, ``1e3`` is a
+number, while ``1:30``, ``=`` and dates are text. Only ``y`` and ``n`` differ: they are text, as in most parsers, so
+that a name may be one letter. Keys are always text, and a duplicate key is an error. Nesting and aliases are limited.
 """
 
 import re
@@ -15,10 +14,10 @@ from yaml.composer import Composer, ComposerError
 from yaml.constructor import ConstructorError, SafeConstructor
 
 MAX_DEPTH = 100
-"""Levels of nesting; a pod has some fifteen."""
+"""The most levels of nesting; a pod has about fifteen."""
 
 MAX_ALIASED = 100_000
-"""Nodes that aliases may repeat in one document: enough for honest files, too few for "a billion laughs"."""
+"""The most nodes that aliases may repeat in one document: stops the "billion laughs" attack, not normal files."""
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BOOL = r"yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF"
@@ -26,7 +25,7 @@ _TAG = "tag:yaml.org,2002:"
 
 
 class _Composer(Composer):
-    """Composes in Python, since libyaml's own composer ends the process when lists are nested deeply enough."""
+    """Composes in Python, because libyaml's own composer crashes the process on deeply nested lists."""
 
     peek_event: Callable[[], Any]  # the parser's
 
@@ -81,8 +80,8 @@ class _Composer(Composer):
             raise ComposerError(None, None, f"aliases repeat more than {MAX_ALIASED} nodes", event.start_mark)
 
 
-class YamlLoader(_Composer, _Base):  # type: ignore[misc]  # whichever parser there is
-    """For ``yaml.load_all``. Wrong text raises yaml.YAMLError; an explicit tag that lies may raise ValueError."""
+class YamlLoader(_Composer, _Base):  # type: ignore[misc]  # the base depends on the installed parser
+    """For ``yaml.load_all``. Malformed text raises yaml.YAMLError; a wrong explicit tag may raise ValueError."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  (as PyYAML has it)
 
@@ -101,7 +100,7 @@ def _construct_int(loader: SafeConstructor, node: yaml.ScalarNode) -> int:
 
 
 def _construct_float(loader: SafeConstructor, node: yaml.ScalarNode) -> float | int:
-    """A number without a fraction is an integer: so does Go print it on its way to JSON."""
+    """A number without a fraction is an integer, as in Go's conversion to JSON."""
     text = str(loader.construct_scalar(node))
     try:
         number = float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))

@@ -1,1 +1,1 @@
-"""The roles that the outside plays for the core, as protocols; their docstrings say what an adapter promises."""
+"""The ports: what the core needs from the outside, as protocols. Their docstrings say what an adapter promises."""

@@ -1,8 +1,8 @@
-"""The roles that the outside plays, one narrow Protocol each; ``adapters`` implement them, programs only know these.
+"""Ports of a node's programs, one narrow Protocol each; ``adapters`` implement them, programs know only the protocols.
 
-Those of fences stand in ``ports_fences``, those of the watchdog in ``ports_watchdog``.
+Fences are in ``ports.fences``, the watchdog in ``ports.watchdog``, shared storage in ``ports.storage``.
 
-Times are seconds. ``boottime`` is CLOCK_BOOTTIME: it never jumps and means the same to every process of one boot.
+Times are in seconds. ``boottime`` is CLOCK_BOOTTIME: it never jumps, and it is the same for every process of one boot.
 """
 
 from collections.abc import Sequence
@@ -14,18 +14,18 @@ from lastcall.model.pods import LifecycleHandler, Pod
 
 
 class Clock(Protocol):
-    """Time, so that it can be a test's."""
+    """The source of time; tests and the simulation replace it."""
 
     def boottime(self) -> float:
-        """Seconds since boot, suspend included; for every budget and deadline."""
+        """Seconds since boot, including suspend; for every budget and deadline."""
         ...
 
     def wall(self) -> float:
-        """Seconds since 1970 UTC; only for what people read."""
+        """Seconds since 1970 UTC; only for output that people read."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Waits; zero or less only lets others run."""
+        """Waits; zero or less only yields to other tasks."""
         ...
 
 
@@ -33,7 +33,7 @@ class Clock(Protocol):
 
 
 class Inhibitor(Facts, frozen=True):
-    """One line of logind's ListInhibitors."""
+    """One entry of logind's ListInhibitors."""
 
     what: str
     who: str
@@ -44,7 +44,7 @@ class Inhibitor(Facts, frozen=True):
 
 
 class LogindChange(Enum):
-    """What a logind session heard. Always a reason to read the properties again, never a proof by itself."""
+    """A notification from logind. It is a reason to read the properties again, never evidence by itself."""
 
     PREPARING = "PrepareForShutdown(true)"
     CANCELLED = "PrepareForShutdown(false)"
@@ -53,29 +53,29 @@ class LogindChange(Enum):
 
 
 class LogindSession(Protocol):
-    """One connection to the system bus on which logind answers, with its signals already subscribed.
+    """A connection to the system bus on which logind answers, with its signals already subscribed.
 
-    Every verb raises ``Unavailable`` once the bus is lost or logind does not answer; the session is then of no more
-    use and is to be closed. A lock outlives its session: the lock is the descriptor.
+    Every method raises ``Unavailable`` after the bus is lost or if logind does not answer. Such a session cannot be
+    used again; close it. A lock outlives its session, because the lock is the file descriptor.
     """
 
     async def is_preparing(self) -> bool:
-        """The property PreparingForShutdown."""
+        """Reads the property PreparingForShutdown."""
         ...
 
     async def max_delay(self) -> float:
-        """The property InhibitDelayMaxUSec in seconds; ``inf`` if unlimited."""
+        """Reads the property InhibitDelayMaxUSec, in seconds; ``inf`` if unlimited."""
         ...
 
     async def take_lock(self, why: str) -> int:
-        """A new delay lock on shutdown; a descriptor (close-on-exec) that the caller owns.
+        """Takes a new delay lock on shutdown; returns a descriptor (close-on-exec) that the caller owns.
 
-        ShutdownUnderWay while a shutdown is being prepared, NotPermitted without the right.
+        ShutdownUnderWay while logind prepares a shutdown; NotPermitted without the permission.
         """
         ...
 
     async def list_inhibitors(self) -> Sequence[Inhibitor]:
-        """Everybody's locks."""
+        """The locks of all programs."""
         ...
 
     async def scheduled_shutdown(self) -> str:
@@ -83,19 +83,19 @@ class LogindSession(Protocol):
         ...
 
     async def reload(self) -> None:
-        """Has systemd send SIGHUP to logind (KillUnit), which then reads its drop-ins again."""
+        """Makes systemd send SIGHUP to logind (KillUnit), so that logind reads its drop-ins again."""
         ...
 
     async def next_change(self) -> LogindChange:
-        """The next thing heard, in order; none is lost between two calls. Unavailable when the bus is lost."""
+        """The next notification, in order; none is lost between two calls. Unavailable if the bus is lost."""
         ...
 
     async def wait_for_change(self) -> None:
-        """Returns when properties may be otherwise than now, or the bus be lost. At once if nobody can know."""
+        """Returns when properties may have changed or the bus is lost; immediately if changes cannot be observed."""
         ...
 
     def close(self) -> None:
-        """Leaves the bus; locks stay. May be called twice."""
+        """Leaves the bus; locks remain. May be called twice."""
         ...
 
 
@@ -103,40 +103,41 @@ class Logind(Protocol):
     """systemd-logind on this machine's system bus."""
 
     async def open(self) -> LogindSession:
-        """A session, its signals subscribed before this returns. Unavailable says what is missing."""
+        """Opens a session with its signals subscribed. Unavailable says what is missing."""
         ...
 
 
 class LockKeeper(Protocol):
-    """Keeps a delay lock so that it outlives this process, and closes every copy when it is released.
+    """Keeps a delay lock so that it outlives this process, and closes every copy on release.
 
     "Released" means that logind sees the end of the lock: no process holds a copy any more.
     """
 
     @property
     def is_held(self) -> bool:
-        """Whether a lock is kept now, by this process or by one before it."""
+        """Whether this process or an earlier one keeps a lock now."""
         ...
 
     async def recover(self) -> bool:
-        """Takes back what an earlier life of this program left; True if a lock is held now."""
+        """Takes over the lock of an earlier process; returns True if a lock is held now."""
         ...
 
     async def keep_lock(self, descriptor: int) -> None:
-        """Takes over the descriptor and places a duplicate where it survives this process.
+        """Takes over the descriptor and stores a duplicate where it survives this process.
 
-        A lock kept before is released afterwards, so that there is always one.
+        The previous lock is released afterwards, so that one is held at all times.
         """
         ...
 
     async def set_deadline(self, boottime: float) -> None:
-        """The duplicate closes itself then, whatever becomes of this process."""
+        """Makes the duplicate close itself at this time, whatever happens to this process."""
         ...
 
     async def release(self) -> None:
-        """Every copy is closed when this returns. Nothing happens if none is held.
+        """Closes every copy before it returns. No effect if no lock is held.
 
-        Unavailable if what has the duplicate does not answer: a lock counts as held until another call has worked.
+        Unavailable if the process that holds the duplicate does not answer: the lock counts as held until a later call
+        succeeds.
         """
         ...
 
@@ -149,23 +150,24 @@ class DropIn(Facts, frozen=True):
 
 
 class DelayLimitFiles(Protocol):
-    """The files from which logind takes InhibitDelayMaxSec."""
+    """The configuration files from which logind reads InhibitDelayMaxSec."""
 
     def write_limit(self, seconds: int) -> bool:
-        """Makes our drop-in (zz-lastcall.conf) say so, atomically; False if it said so already.
+        """Writes the limit to our drop-in (zz-lastcall.conf), atomically; False if it was set already.
 
         NotPermitted names the path.
         """
         ...
 
     def list_drop_ins(self) -> Sequence[DropIn]:
-        """Every file that sets the limit in the order in which systemd reads them: the last one wins."""
+        """Every file that sets the limit, in the order in which systemd reads them; the last one takes effect."""
         ...
 
     async def wait_for_change(self) -> None:
-        """Returns when a file that may set the limit has changed since the last call, within a second or so.
+        """Returns when a file that may set the limit has changed since the last call, within about a second.
 
-        At the first call, since then. What ``write_limit`` changes does not count. logind itself takes no notice before it reads its files again.
+        The first call waits for a change from then on. Changes by ``write_limit`` do not count. logind itself applies a
+        change only when it reads its files again.
         """
         ...
 
@@ -185,7 +187,7 @@ class RunningPod(Facts, frozen=True):
 
 
 class HookResult(Facts, frozen=True):
-    """How a preStop hook ended. ``ok`` is False also when it outlived its limit (``timed_out``)."""
+    """The outcome of a preStop hook. ``ok`` is False also if it exceeded its limit (``timed_out``)."""
 
     ok: bool
     timed_out: bool = False
@@ -193,110 +195,110 @@ class HookResult(Facts, frozen=True):
 
 
 class PodRuntime(Protocol):
-    """What runs the pods: containerd through CRI, or plain processes. Only the verbs that end pods.
+    """The runtime of the pods: containerd through CRI, or plain processes. Only the methods that end pods.
 
-    A runtime that cannot be reached raises Unavailable. Containers and pods that are unknown or gone count as ended.
+    Unavailable if the runtime cannot be reached. Unknown and removed containers and pods count as ended.
     """
 
     async def list_pods(self) -> Sequence[RunningPod]:
-        """The pods with at least one running container, as of now or of the last few seconds; cheap to ask."""
+        """The pods with at least one running container, now or within the last few seconds; cheap."""
         ...
 
     async def refresh_pods(self) -> Sequence[RunningPod]:
-        """The same, read anew."""
+        """The same, read again from the runtime."""
         ...
 
     async def reread_pod(self, live: RunningPod) -> RunningPod | None:
-        """This pod as it is now, asked anew: its containers that run, by its sandbox. None if nothing of it runs."""
+        """The pod's current state, read by its sandbox: the containers that run. None if none runs."""
         ...
 
     async def ping(self) -> None:
-        """Returns as soon as the runtime answers; cheap to ask, and independent of what its containers do."""
+        """Returns as soon as the runtime answers; cheap, and independent of the state of its containers."""
         ...
 
     async def run_hook(self, live: RunningPod, container: str, hook: LifecycleHandler, limit: float) -> HookResult:
-        """Runs a preStop hook and waits, ``limit`` seconds at most; afterwards nothing of it runs on. Never raises."""
+        """Runs a preStop hook for at most ``limit`` seconds; no part of it runs on afterwards. Never raises."""
         ...
 
     async def stop_container(self, container_id: str, grace: float) -> int | None:
-        """SIGTERM, then waits until the container has ended; its exit code, or None if that is not known.
+        """Sends SIGTERM and waits until the container ends; returns its exit code, None if unknown.
 
-        SIGTERM is sent once in a container's life, however often this is called and by whichever process, as far as
-        the runtime can know. The runtime sends SIGKILL by itself no later than the next whole second after ``grace``;
-        the caller kills sooner by ``kill_container``.
+        A container receives SIGTERM once, however often and from whichever process this is called, as far as the
+        runtime can know. The runtime sends SIGKILL no later than the next whole second after ``grace``; the caller can
+        kill earlier with ``kill_container``.
         """
         ...
 
     async def kill_container(self, container_id: str) -> None:
-        """SIGKILL now; returns when it was sent. ``stop_container``, if under way, returns when the container has ended."""
+        """Sends SIGKILL; returns when it is sent. A running ``stop_container`` returns when the container has ended."""
         ...
 
     async def tear_down_pod(self, live: RunningPod) -> None:
-        """After the last container has ended: tears down what remains of the pod (its sandbox).
+        """Removes what remains of a pod (its sandbox) after its last container has ended.
 
-        A pod of which something runs is left alone, also if ``live`` does not know that container.
+        A pod with a running container is left alone, even if ``live`` does not list that container.
         """
         ...
 
     def kill_seconds(self, containers: int) -> float:
-        """How long so many kills take to be sent and confirmed: SIGKILL goes out that long before a phase's end."""
+        """Seconds to send and confirm this many kills: SIGKILL is sent that long before the end of a phase."""
         ...
 
 
 class PodStarter(Protocol):
-    """Starts pods; only the lab's node does that. The same object as its PodRuntime."""
+    """Starts pods; only the lab's node does. The same object as its PodRuntime."""
 
     async def start_pod(self, pod: Pod) -> RunningPod:
-        """Starts all containers (sidecars first, init containers run to their end); returns when they run.
+        """Starts all containers (sidecars first, init containers to completion); returns when they run.
 
-        InvalidInput for what this runtime cannot do, Unavailable if the runtime cannot be reached.
+        InvalidInput for a feature that this runtime lacks, Unavailable if it cannot be reached.
         """
         ...
 
     async def remove_pod(self, uid: str) -> None:
-        """Kills what still runs of a pod and forgets it."""
+        """Kills what still runs of a pod and forgets the pod."""
         ...
 
     async def next_ended(self) -> tuple[str, str, int | None]:
-        """The next container that has ended, in order: pod uid, container name, exit code."""
+        """The next container that ended, in order: pod UID, container name, exit code."""
         ...
 
 
 class NodeFace(Protocol):
-    """What others see of this node. The lab's node writes all of it; beside a real kubelet, the kubelet does.
+    """The node's state as the cluster sees it. The lab's node writes all of it; on a real node the kubelet does.
 
-    ``begin_shutdown`` and ``mark_ready`` are never asked for at once: the one that is overtaken is cancelled first. ``mark_ready`` is
-    tried again if it raises; what the others raise is noted, and the shutdown goes on.
+    ``begin_shutdown`` and ``mark_ready`` never run concurrently: the superseded one is cancelled first. ``mark_ready``
+    is retried if it raises; errors of the other methods are logged, and the shutdown continues.
     """
 
     def refuse_pods(self) -> None:
-        """From this moment new pods are refused. At once, no I/O."""
+        """Refuses new pods from now on. Immediate, no I/O."""
         ...
 
     async def begin_shutdown(self, deadline: float) -> None:
-        """What comes before the first kill: Ready=False, "node is shutting down"; beside a kubelet, its stop.
+        """Steps before the first kill: Ready=False, "node is shutting down"; beside a kubelet, stop the kubelet.
 
-        Returns when that is done. ``deadline`` (boottime) is when the lock is released at the latest. Called again by
-        a later life of the agent that goes on with the shutdown.
+        Returns when they are done. ``deadline`` (boottime) is the latest time of the lock's release. A restarted agent
+        that resumes the shutdown calls this again.
         """
         ...
 
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
-        """The pod's last status: Failed, unless it is Succeeded already.
+        """Writes the pod's final status: Failed, unless it has Succeeded already.
 
-        Whether all of its volumes are known to be unmounted; False also where nobody says so.
+        Returns whether all of its volumes are known to be unmounted; False also if no source reports that.
         """
         ...
 
     async def report_finished(self) -> None:
-        """After the last pod: returns when what others are to know of this node is told, or cannot be.
+        """After the last pod: returns when the node's final reports are delivered, or cannot be.
 
-        It is waited for a moment only, before the machine may go down.
+        The caller waits only briefly for it before the machine may go down.
         """
         ...
 
     async def mark_ready(self) -> None:
-        """The shutdown was cancelled: ready again, pods are admitted again. Also when ``begin_shutdown`` was never called."""
+        """After a cancelled shutdown: reports Ready and admits pods again. Also called without ``begin_shutdown``."""
         ...
 
 
@@ -304,35 +306,38 @@ class NodeFace(Protocol):
 
 
 class JournalFile(Protocol):
-    """One shutdown's events on disk, appended line by line."""
+    """The journal of one shutdown on disk: events, appended line by line."""
 
     def append(self, line: bytes) -> None:
-        """In the kernel's hands when this returns: it survives this process. A full disk raises OSError."""
+        """Hands the line to the kernel before it returns, so that it survives this process.
+
+        OSError if the disk is full.
+        """
         ...
 
     async def sync(self) -> None:
-        """On the disk when this returns: it survives the machine."""
+        """Flushes to disk before it returns, so that the lines survive the machine."""
         ...
 
 
 class Journals(Protocol):
-    """The shutdowns that this node has seen; the newest are kept."""
+    """The journals of this node's shutdowns; only the newest are kept."""
 
     def create(self, shutdown_id: str) -> JournalFile:
         """A new, empty journal."""
         ...
 
     def latest(self) -> tuple[str, list[bytes]] | None:
-        """Id and whole lines of the newest journal; a last line that was torn by a power cut is left out.
+        """ID and complete lines of the newest journal; a last line that a power cut truncated is left out.
 
-        One of this boot is newer than all others, whatever the wall clock said when they were written.
+        A journal of this boot is newer than all others, whatever the wall clock was when they were written.
         """
         ...
 
     def reopen(self, shutdown_id: str) -> JournalFile:
-        """To go on with it; a torn last line is cut off first."""
+        """Opens a journal to continue it; removes a truncated last line first."""
         ...
 
     async def write_kubelet_state(self, start: float | None, end: float | None) -> None:
-        """The kubelet's own state format (graceful_node_shutdown_state) beside our journals; wall-clock seconds."""
+        """Writes graceful_node_shutdown_state in the kubelet's own format beside our journals; wall-clock seconds."""
         ...

@@ -1,4 +1,4 @@
-"""The node's lease on shared storage, as programs know it: roles as in ``ports``."""
+"""Ports for the node's lease on shared storage."""
 
 from typing import Protocol
 
@@ -7,45 +7,45 @@ from lastcall.model.storage_lease import HostSeen, StorageRecord
 
 
 class Lockspace(Facts, frozen=True):
-    """A lockspace that this machine has joined: its own lease there, and what it has read of the others'."""
+    """A lockspace that this machine has joined: its own lease, and the leases of other hosts that it reads there."""
 
     host_id: int
     generation: int
     owner: str
     timestamp: int
-    """Of a renewal of its own, as it was read from the storage."""
+    """The time of its own last renewal, as read from the storage."""
     interval: float
-    """Seconds between two looks at the storage, of which each renews."""
+    """Seconds between two reads of the storage; each of them also renews the lease."""
     dead_after: float
-    """Seconds after a renewal by which a watchdog would have fired, if it is one that the loss of the lockspace sets off."""
+    """Seconds after a renewal by which the watchdog has fired, if losing the lockspace triggers it."""
     watchdog: bool
-    """The service that keeps the lease keeps a watchdog with it."""
+    """The service that keeps the lease also keeps a watchdog."""
     used: bool
-    """It is marked as used: nothing gives it up, and lets go of the watchdog, before the machine is reset."""
+    """The lockspace is marked as used: nothing releases it, and with it the watchdog, before the machine is reset."""
     looks: bool
-    """False: it was lost once and never joined anew, and the service looks at the others no more."""
+    """False: the lockspace was lost and never joined again, and the service does not monitor other hosts any more."""
     others: tuple[HostSeen, ...]
-    """None if it does not look; else all other hosts that hold a lease; one that has left the lockspace holds none."""
+    """Empty if ``looks`` is false; else all other hosts that hold a lease. A host that left it holds none."""
 
 
 class StorageLeases(Protocol):
-    """The service that keeps this machine's leases on shared storage."""
+    """The service that keeps this machine's leases on shared storage (sanlock)."""
 
     async def read_lockspace(self, lockspace: str) -> Lockspace:
-        """As it is now: ages are of this moment, and not more than is true.
+        """The current state; ages are relative to now and never overstated.
 
-        Unavailable if the service does not answer in time or cannot be understood, or the lockspace is not joined.
+        Unavailable if the service does not answer in time, its answer cannot be parsed, or the lockspace is not joined.
         """
         ...
 
 
 class StorageRecordWriter(Protocol):
-    """The place where this node tells of its lease on shared storage."""
+    """Publishes this node's lease on shared storage."""
 
     async def write_record(self, record: StorageRecord) -> None:
-        """It says so when this returns, and nothing else there has changed. LastcallError: whether it does is not known."""
+        """Publishes the record and changes nothing else. LastcallError: whether it was written is unknown."""
         ...
 
     async def clear_record(self) -> None:
-        """It says nothing of it when this returns. LastcallError: whether it does is not known."""
+        """Removes the record. LastcallError: whether it was removed is unknown."""
         ...

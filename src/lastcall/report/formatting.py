@@ -1,4 +1,4 @@
-"""How a report says times, durations and foreign text."""
+"""How a report formats times, durations and names (pure)."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -21,16 +21,16 @@ POD_OUTCOMES = {
 }
 
 _SHOWN = 3
-"""So many names are in a line."""
+"""The most names in one line."""
 
 
 def format_duration(seconds: float) -> str:
-    """A duration as precise as a person wants it: ``12ms``, ``3.4s``, ``1m30s``, ``2h``."""
+    """A duration for people: ``12ms``, ``3.4s``, ``1m30s``, ``2h``."""
     return format_exact_duration(round(seconds, 3 if abs(seconds) < 1 else 1 if abs(seconds) < 100 else 0))
 
 
 def format_exact_duration(seconds: float) -> str:
-    """A duration to the nanosecond, in the same short form; ``model.duration`` reads it back."""
+    """A duration to the nanosecond, in the same short form; ``model.duration`` parses it."""
     text = duration.format_duration(round(seconds * duration.SECOND))
     if text.endswith("m0s"):
         text = text[:-2]
@@ -48,7 +48,7 @@ def count_text(number: int, noun: str) -> str:
 
 
 def abbreviate_names(names: Sequence[str]) -> str:
-    """``a, b, c``; of many the first two and how many more."""
+    """``a, b, c``; for many names the first two and the number of the others."""
     if len(names) > _SHOWN:
         return f"{', '.join(names[: _SHOWN - 1])} and {len(names) - _SHOWN + 1} more"
     return ", ".join(names)

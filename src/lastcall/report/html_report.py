@@ -1,4 +1,4 @@
-"""A timeline as one self-contained HTML file: no script, nothing loaded from anywhere."""
+"""A timeline as one self-contained HTML file, without scripts and external resources."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -25,7 +25,7 @@ _COLUMNS = ("Container", "preStop", "SIGTERM", "SIGKILL", "Ended", "Exit code", 
 
 
 class Chapter(NamedTuple):
-    """What a page tells below its shutdown: ``rows`` are seconds and what happened then, ``results`` sentences."""
+    """A section below the shutdown: ``rows`` are seconds with an event each, ``results`` are sentences."""
 
     title: str
     rows: Sequence[tuple[float, str]]
@@ -33,7 +33,7 @@ class Chapter(NamedTuple):
 
 
 def render_html(timeline: Timeline, *chapters: Chapter) -> str:
-    """The whole file."""
+    """The complete HTML file."""
     record = timeline.record
     title = f"Shutdown of {record.node}, {format_utc(record.wall)}"
     body = tag(
@@ -108,7 +108,7 @@ def _pod_row(timeline: Timeline, pod: PodRow) -> Markup:
 
 
 def _lane_names(pod: PodRow) -> Markup:
-    """The containers from top to bottom, if there are several."""
+    """The names of the containers from top to bottom, if there are several."""
     if len(pod.lanes) < 2:
         return Markup("")
     return tag("small", ", ".join(lane.record.name for lane in pod.lanes), class_="lanes")
@@ -138,11 +138,13 @@ def _container_row(pod: PodRow, lane: Lane) -> Markup:
     code = "" if container.exit_code is None else str(container.exit_code)
     times = (_offset_text(container.term), _offset_text(container.kill), _offset_text(container.ended))
     cells = (container.name, _hook_cell(container), *times, code, grace, "")
-    told = [
+    cells_markup = [
         tag("td", cell, data_label=label, class_="wide" if label in ("Container", "preStop") else "number")
         for label, cell in zip(_COLUMNS[:-1], cells[:-1], strict=True)
     ]
-    return tag("tr", tag("th", pod.name, scope="row"), *told, tag("td", _result_tag(pod), data_label=_COLUMNS[-1]))
+    return tag(
+        "tr", tag("th", pod.name, scope="row"), *cells_markup, tag("td", _result_tag(pod), data_label=_COLUMNS[-1])
+    )
 
 
 def _hook_cell(container: ContainerRecord) -> str:

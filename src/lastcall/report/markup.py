@@ -1,4 +1,4 @@
-"""Markup that escapes by itself: text becomes markup only through ``tag``."""
+"""Markup that escapes automatically: text becomes markup only through ``tag``."""
 
 from html import escape
 
@@ -8,7 +8,7 @@ _VOID = frozenset({"meta", "line", "path", "rect", "use"})
 
 
 class Markup(str):
-    """Text that is markup already."""
+    """Text that is already markup."""
 
     __slots__ = ()
 
@@ -16,20 +16,20 @@ class Markup(str):
 def tag(name: str, /, *children: str, **attributes: str | float | None) -> Markup:
     """An element, well-formed as HTML and as XML; children and attributes are escaped unless they are ``Markup``.
 
-    ``class_`` and ``for_`` lose their underscore, others become hyphens; an attribute that is None is left out.
+    A trailing underscore (``class_``, ``for_``) is dropped, other underscores become hyphens; None omits the attribute.
     """
-    told = "".join(
+    attribute_text = "".join(
         f' {_attribute_name(key)}="{_escape_text(str(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
     if name in _VOID:
-        return Markup(f"<{name}{told}/>")
-    return Markup(f"<{name}{told}>{join(*children)}</{name}>")
+        return Markup(f"<{name}{attribute_text}/>")
+    return Markup(f"<{name}{attribute_text}>{join(*children)}</{name}>")
 
 
 def join(*children: str) -> Markup:
-    """Several pieces as one, those that are no markup escaped."""
+    """Joins several pieces; escapes those that are not markup."""
     return Markup("".join(child if isinstance(child, Markup) else _escape_text(child) for child in children))
 
 

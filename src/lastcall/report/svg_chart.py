@@ -1,7 +1,7 @@
-"""The pieces of the chart as small SVG images, one a row.
+"""The chart as small SVG images, one per row.
 
-Positions along the time axis are percentages and all else is in pixels, so that a row fits any width while its text,
-marks and lines keep their size: no script is needed, and no second drawing for phones.
+Positions on the time axis are percentages; everything else is in pixels. A row therefore fits any width while its text,
+marks and lines keep their size, without a script or a second drawing for phones.
 """
 
 from lastcall.model.shutdown import PhaseEnd
@@ -17,18 +17,18 @@ _CLASSES = {Activity.WAIT: "wait", Activity.PRE_STOP: "hook", Activity.TERM: "te
 
 
 def fill_patterns() -> Markup:
-    """An invisible image with the fills that the others use: hatches tell them apart without colour."""
+    """An invisible image that defines the fill patterns: hatches distinguish them without colour."""
     hook = tag("pattern", _pattern_ground("hook"), _pattern_stroke("M-1 7 7 -1"), id="hook", **_TILE)
     kill = tag("pattern", _pattern_ground("kill"), _pattern_stroke("M-1 7 7 -1M-1 -1 7 7"), id="kill", **_TILE)
     return tag("svg", tag("defs", hook, kill), width=0, height=0, class_="defs", aria_hidden="true")
 
 
 def draw_axis(timeline: Timeline) -> Markup:
-    """The labels of the time axis and of the deadline."""
+    """The labels of the time axis and the deadline."""
     ticks = [_tick_label(timeline, at) for at in timeline.ticks(5)]
     if timeline.shows_deadline:
         place = _axis_percent(timeline, timeline.deadline)
-        # Labels of the axis stand in the lower line, the deadline's in the upper one, so that they never meet.
+        # The deadline's label is in the upper line, above the axis labels, so that they never overlap.
         end = timeline.deadline > timeline.extent / 2
         words = f"deadline {format_duration(timeline.deadline)}"
         ticks.append(tag("text", words, x=place, y=11, class_="limit", text_anchor="end" if end else "start"))
@@ -36,7 +36,7 @@ def draw_axis(timeline: Timeline) -> Markup:
 
 
 def draw_backdrop(timeline: Timeline) -> Markup:
-    """The lines that run through all rows: the grid and the deadline."""
+    """The vertical lines through all rows: the grid and the deadline."""
     lines = [_vertical_line(timeline, at, "grid") for at in timeline.ticks(5)]
     if timeline.shows_deadline:
         lines.append(_vertical_line(timeline, timeline.deadline, "limit"))
@@ -44,7 +44,7 @@ def draw_backdrop(timeline: Timeline) -> Markup:
 
 
 def draw_phase_bar(timeline: Timeline, phase: PhaseRow) -> Markup:
-    """The window that the phase was given, and how much of it was used."""
+    """The phase's granted time, and the part of it that was used."""
     record = phase.record
     if record.started is None or record.end is PhaseEnd.EMPTY:
         return Markup("")
@@ -60,14 +60,14 @@ def draw_phase_bar(timeline: Timeline, phase: PhaseRow) -> Markup:
 
 
 def draw_pod_bars(timeline: Timeline, pod: PodRow) -> Markup:
-    """One lane a container; a dotted box shows the time that a pod asked for and did not have."""
+    """One lane per container; a dotted box shows the time that the pod asked for but did not get."""
     lanes = [_draw_lane(timeline, pod, lane, index * LANE) for index, lane in enumerate(pod.lanes)]
     words = "; ".join(lane.description for lane in pod.lanes) or pod.outcome_text
     return _row_image(f"{pod.name}: {words}", LANE * max(1, len(lanes)), *lanes)
 
 
 def legend_sample(kind: str) -> Markup:
-    """What the legend shows beside the words."""
+    """The symbol of a legend entry."""
     drawn = {
         "wait": tag("line", x1=2, x2=32, y1=8, y2=8, class_="wait"),
         "hook": tag("rect", x=2, y=3, width=30, height=_BAR, class_="hook"),
@@ -122,7 +122,7 @@ def _kill_mark(place: str, top: int) -> Markup:
 
 
 def _open_mark(place: str, top: int) -> Markup:
-    """An arrow: it went on for longer than anybody saw."""
+    """An arrow: the end was not observed."""
     return _place_mark(place, top, tag("path", d="M6 3l6 5-6 5", class_="open-mark"))
 
 

@@ -37,7 +37,7 @@ def _head_lines(timeline: Timeline) -> Iterator[str]:
 
 
 def _axis_lines(timeline: Timeline) -> Iterator[str]:
-    """Two lines: the labels, and ticks with the deadline among them."""
+    """Two lines: the labels, and the ticks with the deadline."""
     labels, line = [" "] * (_CHART + 10), ["-"] * (_CHART + 1)
     for tick in timeline.ticks(5):
         at = _axis_column(timeline, tick)
@@ -68,7 +68,7 @@ def _pod_lines(timeline: Timeline, pod: PodRow) -> Iterator[str]:
 
 
 def _row_lines(label: str, bar: str, result: str) -> Iterator[str]:
-    """Label, bar and result beside each other; a label too long for its column has lines of its own."""
+    """Label, bar and result side by side; a label too long for its column gets lines of its own."""
     rest = f"{bar:<{_CHART + 1}} {result}"
     if len(label) < _NAME:
         yield f"{label:<{_NAME}}{rest}"
@@ -84,7 +84,7 @@ def _draw_bar(timeline: Timeline, lane: Lane) -> str:
     for span in lane.spans:
         for at in range(_axis_column(timeline, span.start), _axis_column(timeline, span.end) + 1):
             cells[at] = _MARKS[span.doing]
-    for span in lane.spans:  # a longer stretch next to it must not hide a short one
+    for span in lane.spans:  # a longer adjacent span must not hide a short one
         cells[_axis_column(timeline, span.start)] = _MARKS[span.doing]
     if lane.record.ended is not None:
         at = _axis_column(timeline, lane.record.ended)

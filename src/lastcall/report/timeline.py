@@ -1,6 +1,6 @@
-"""The record of a shutdown as rows on a time axis, and the facts at its head; what text and HTML have in common.
+"""The record of a shutdown as rows on a time axis and a list of facts: the common basis of text and HTML (pure).
 
-All times are offsets: seconds since the shutdown began.
+All times are offsets in seconds since the shutdown began.
 """
 
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ from lastcall.report.formatting import PHASE_ENDS, POD_OUTCOMES, count_text, for
 
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
 _DEADLINE_WITHIN = 3
-"""The axis reaches to the deadline unless that is so many times as far as the last event."""
+"""The axis extends to the deadline unless the deadline is that many times later than the last event."""
 
 
 class Activity(Enum):
-    """What goes on in a container."""
+    """What a container is doing."""
 
     WAIT = "waits"
     PRE_STOP = "preStop"
@@ -35,7 +35,7 @@ class Activity(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class ActivitySpan:
-    """A stretch of a container's time; ``open`` if its end is not known and it is drawn as far as anything is."""
+    """A span of a container's time; ``open`` if its end is unknown: it then extends to the last known event."""
 
     doing: Activity
     start: float
@@ -45,31 +45,31 @@ class ActivitySpan:
 
 @dataclass(frozen=True, kw_only=True)
 class Lane:
-    """One container."""
+    """One container's row."""
 
     record: ContainerRecord
     spans: tuple[ActivitySpan, ...]
 
     @property
     def description(self) -> str:
-        """The same as a sentence, for those who do not see the chart."""
+        """The row as a sentence, for readers who cannot see the chart."""
         record = self.record
-        told = [
+        parts = [
             f"{span.doing.value} {format_duration(span.start)} to {format_duration(span.end)}" for span in self.spans
         ]
         if record.ended is not None:
-            told.append(f"ended at {format_duration(record.ended)}")
+            parts.append(f"ended at {format_duration(record.ended)}")
         elif self.spans:
-            told.append("end not seen")
-        return f"{plain_text(record.name)}: {', '.join(told) or 'nothing was done'}"
+            parts.append("end not seen")
+        return f"{plain_text(record.name)}: {', '.join(parts) or 'nothing was done'}"
 
 
-_UNSEEN = "ended while no agent ran, so that the moment is not known"
+_UNSEEN = "ended while no agent ran: the time is not known"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PodRow:
-    """One pod; ``due`` is when its grace is over, ``wanted`` when the grace that it asked for would be."""
+    """One pod; ``due`` is when its grace period ends, ``wanted`` when the period it asked for would end."""
 
     record: PodRecord
     lanes: tuple[Lane, ...]
@@ -83,19 +83,19 @@ class PodRow:
 
     @property
     def duration_text(self) -> str:
-        """How long it took to end, or nothing."""
+        """How long the pod took to end; empty if unknown."""
         pod = self.record
         observed = pod.outcome is PodOutcome.OBSERVED
         return "" if pod.ended is None or observed else format_duration(pod.ended - pod.started)
 
     @property
     def outcome_text(self) -> str:
-        """How it ended, in a word or two."""
+        """How the pod ended, in a word or two."""
         return POD_OUTCOMES[self.record.outcome]
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What its owner should know."""
+        """Notes for the pod's owner."""
         pod = self.record
         cut = f"cut short: had {format_duration(pod.grace)} of {format_duration(pod.asked)}"
         failed = [f"preStop of {plain_text(c.name)} {_hook_failure(c)}" for c in pod.containers if c.hook_ok is False]
@@ -103,7 +103,7 @@ class PodRow:
 
     @property
     def _has_ended_unseen(self) -> bool:
-        """Whether the pod was gone when an agent that was started again looked for it."""
+        """Whether the pod ended while no agent ran."""
         ended = self.record.outcome in (PodOutcome.GRACEFUL, PodOutcome.KILLED)
         return ended and any(one.ended is None for one in self.record.containers)
 
@@ -118,29 +118,29 @@ class PhaseRow:
 
     @property
     def title(self) -> str:
-        """Which phase it is."""
+        """The phase's number and priority."""
         return f"Phase {self.number}: priority {self.record.priority} and above"
 
     @property
     def description(self) -> str:
-        """How it went."""
+        """How the phase went."""
         phase = self.record
         planned = format_duration(phase.seconds)
-        told = [f"{planned} planned"]
+        parts = [f"{planned} planned"]
         if phase.given is not None and format_duration(phase.given) != planned:
-            told.append(f"{format_duration(phase.given)} given")
+            parts.append(f"{format_duration(phase.given)} given")
         if phase.started is not None and phase.ended is not None and self.pods:
-            told.append(f"took {format_duration(phase.ended - phase.started)}")
+            parts.append(f"took {format_duration(phase.ended - phase.started)}")
         if phase.end:
-            told.append(PHASE_ENDS[phase.end])
+            parts.append(PHASE_ENDS[phase.end])
         else:
-            told.append("not begun" if phase.started is None else "not over")
-        return ", ".join(told)
+            parts.append("not begun" if phase.started is None else "not over")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timeline:
-    """A shutdown, ready to be drawn on an axis from 0 to ``extent``."""
+    """A shutdown, prepared for drawing on an axis from 0 to ``extent``."""
 
     record: ShutdownRecord
     facts: tuple[tuple[str, str], ...]
@@ -152,22 +152,22 @@ class Timeline:
 
     @property
     def shows_deadline(self) -> bool:
-        """Whether the deadline is on the axis."""
+        """Whether the axis includes the deadline."""
         return self.deadline <= self.extent
 
     def ticks(self, most: int) -> list[float]:
-        """Where the axis is labelled."""
+        """The positions of the axis labels."""
         return axis_ticks(self.extent, most)
 
 
 def axis_ticks(extent: float, most: int) -> list[float]:
-    """0 and at most so many round times more, on an axis of that length."""
+    """0 and at most ``most`` further round times, on an axis of length ``extent``."""
     step = next((step for step in _STEPS if extent / step <= most), extent)
     return [step * index for index in range(int(extent / step) + 1)]
 
 
 def build_timeline(record: ShutdownRecord) -> Timeline:
-    """The rows and facts of a record."""
+    """The timeline of a record."""
     last = _last_event_time(record)
     deadline = record.deadline
     reach = deadline if last < deadline <= max(last, 1.0) * _DEADLINE_WITHIN else last
@@ -208,7 +208,7 @@ def _pod_row(pod: PodRecord, last: float) -> PodRow:
 
 
 def _activity_spans(container: ContainerRecord, start: float, until: float) -> list[ActivitySpan]:
-    """What the container did one after the other; an empty wait is left out."""
+    """The container's successive activities; an empty wait is omitted."""
     steps = [(Activity.WAIT, start)]
     begun = (
         (Activity.PRE_STOP, container.hook_started),
@@ -274,8 +274,8 @@ def _longest_pod(record: ShutdownRecord) -> str:
 
 def _pod_counts(record: ShutdownRecord) -> str:
     counts = {words: sum(pod.outcome is outcome for pod in record.pods) for outcome, words in POD_OUTCOMES.items()}
-    told = [f"{number} {words}" for words, number in counts.items() if number]
+    parts = [f"{number} {words}" for words, number in counts.items() if number]
     short = sum(pod.was_cut_short for pod in record.pods)
     if short:
-        told.append(f"{short} of them cut short")
-    return f"{len(record.pods)}: {', '.join(told)}" if told else count_text(0, "pod")
+        parts.append(f"{short} of them cut short")
+    return f"{len(record.pods)}: {', '.join(parts)}" if parts else count_text(0, "pod")

@@ -1,1 +1,1 @@
-"""The agent tells of its node's lease on shared storage, and of what the node reads there of others."""
+"""Reports the node's lease on shared storage, and what the node reads there about other hosts."""

@@ -1,4 +1,4 @@
-"""What the agent tells of a lockspace that its node has joined (pure)."""
+"""Builds the agent's record of a lockspace that its node has joined (pure)."""
 
 from collections.abc import Iterable
 
@@ -6,17 +6,18 @@ from lastcall.model.storage_lease import HostSeen, SanlockSettings, StorageRecor
 from lastcall.ports.storage import Lockspace
 
 MOST_SEEN = 16
-"""Of so many hosts each node tells. With up to 17 hosts that is all others; else it keeps what all tell together linear."""
+"""The most hosts that one node reports. Up to 17 hosts report all others; with more, the total stays linear."""
 
 _LONG = 3600.0
-"""Seconds without a renewal after which a host may be one that never gave its id back."""
+"""Seconds without a renewal after which a host is listed last: it may have left without releasing its host id."""
 
 
 def doubt_about_reset(settings: SanlockSettings, found: Lockspace) -> str:
-    """Why the loss of the lockspace is not known to reset the machine; empty if it does.
+    """Why losing the lockspace may not reset the machine; empty if it certainly does.
 
-    sanlock alone kills the processes that hold its leases, and when they are gone it lets go of the watchdog: the machine
-    runs on. It does not while the lockspace is marked as used (``sanlock client set_config -s NAME -u 1``).
+    By itself sanlock only kills the processes that hold its leases. When they are gone it releases the watchdog, and
+    the machine runs on. It keeps the watchdog if the lockspace is marked as used (``sanlock client set_config -s NAME
+    -u 1``).
     """
     if not settings.resets_machine:
         return "storageLease.sanlock.resetsMachine is not set"
@@ -28,7 +29,7 @@ def doubt_about_reset(settings: SanlockSettings, found: Lockspace) -> str:
 
 
 def storage_record(boot_id: str, settings: SanlockSettings, found: Lockspace) -> StorageRecord:
-    """The record of a lockspace as it was found just now."""
+    """The record of a lockspace that was read just now."""
     why = doubt_about_reset(settings, found)
     return StorageRecord(
         boot_id=boot_id,
@@ -45,10 +46,10 @@ def storage_record(boot_id: str, settings: SanlockSettings, found: Lockspace) ->
 
 
 def neighbour_hosts(own: int, others: Iterable[HostSeen]) -> tuple[HostSeen, ...]:
-    """Those that come next in the circle of host ids, so that each host is told of by as many as any other.
+    """The next hosts in the circle of host ids, so that every host is reported by the same number of others.
 
-    Half of the places are for hosts that have renewed within the hour: ids that were never given back hide none of them, and
-    the other half tells also of nodes that died longer ago, which no controller may have known to be over yet.
+    Half of the places are for hosts that renewed within the last hour, so that unreleased ids cannot hide them. The
+    other half includes nodes that died longer ago, whose death may still be unknown to the controller.
     """
     ordered = sorted(others, key=lambda one: (one.host_id < own, one.host_id))
     lately = [one for one in ordered if one.renewed_ago < _LONG][: MOST_SEEN // 2]

@@ -1,4 +1,4 @@
-"""The loop by which the agent tells of its node's lease on shared storage. Faults of the service are told and waited out."""
+"""The loop that reports the node's lease on shared storage. It reports faults of the service and waits them out."""
 
 import logging
 
@@ -11,21 +11,21 @@ from lastcall.ports.storage import StorageLeases, StorageRecordWriter
 from lastcall.storage.lease_record import storage_record
 
 PERIOD = 10.0
-"""Seconds between two looks, of which each is told: half of what lies between two renewals of sanlock by default."""
+"""Seconds between two reports: half of the time between two renewals of sanlock by default."""
 
 AGAIN = 60.0
-"""Seconds after which a write of the agent's former life, which was still on its way, has arrived.
+"""Seconds after which a write that an earlier process left in flight has arrived or failed.
 
-kube-apiserver ends a request after a minute, unless its ``--request-timeout`` says otherwise.
+kube-apiserver ends a request after one minute, unless its ``--request-timeout`` says otherwise.
 """
 
 log = logging.getLogger(__name__)
 
 
 async def retract_record(word: StorageRecordWriter, clock: Clock) -> None:
-    """Returns when nothing is told of a lease any more that an agent with another configuration has told of.
+    """Removes the record that an agent with another configuration has left; returns when it is gone.
 
-    A write of that agent may still be on its way, and arrive later: so it is taken back once more.
+    A write of that agent may still be in flight and arrive later, so the record is removed once more after AGAIN.
     """
     await _clear_record(word, clock)
     await clock.sleep(AGAIN)
@@ -41,13 +41,13 @@ async def _clear_record(word: StorageRecordWriter, clock: Clock) -> None:
         except (LastcallError, TimeoutError) as error:
             why = str(error) or "no answer in time"
             level = logging.DEBUG if why == said else logging.WARNING
-            log.log(level, "what was told of a lease on shared storage could not be taken back: %s", why)
+            log.log(level, "the record of a lease on shared storage could not be removed: %s", why)
             said = why
         await clock.sleep(PERIOD)
 
 
 class StorageLeaseReporter:
-    """While the service does not answer, or the lockspace is lost, the record says that no lease is known of."""
+    """Reports the lease. While the service is silent or the lockspace lost, the record says "unknown"."""
 
     def __init__(
         self, settings: SanlockSettings, *, leases: StorageLeases, word: StorageRecordWriter, clock: Clock, boot_id: str
@@ -60,13 +60,13 @@ class StorageLeaseReporter:
         self._said = self._complaint = ""
 
     async def run(self) -> None:
-        """Until it is cancelled. What was told last stays: the lease is the service's, not this program's."""
+        """Reports until cancelled. The last record stays: the lease belongs to the service, not to this process."""
         while True:
             begun = self._clock.boottime()
             try:
                 await self._write_record(await self._read_record())
             except Exception:
-                log.exception("the lease on shared storage could not be told of")
+                log.exception("the lease on shared storage could not be reported")
             await self._clock.sleep(begun + PERIOD - self._clock.boottime())
 
     async def _read_record(self) -> StorageRecord:
@@ -86,33 +86,31 @@ class StorageLeaseReporter:
             else f"its loss resets this machine in {format_seconds(bound)}"
         )
         looks = (
-            ""
-            if found.looks
-            else "; it was lost for a time, and reads no more of other hosts until this machine is rebooted"
+            "" if found.looks else "; it was lost for a time, and does not show other hosts until this machine reboots"
         )
         self._log_change(f"held as host {found.host_id}, and {outcome}{looks}")
         return record
 
     def _unknown_record(self, why: str) -> StorageRecord:
-        """What was told before is taken back by it."""
-        self._log_change(f"nothing is known of it: {why}")
+        """A record without a lease, which replaces the last report."""
+        self._log_change(f"it is unknown: {why}")
         return StorageRecord(boot_id=self._boot_id, why=why)
 
     async def _write_record(self, record: StorageRecord) -> None:
-        """In less than a period, so that what is told is as old as it says."""
+        """Writes the record within a period, so that its age is what it claims."""
         try:
             async with timeout(PERIOD / 2):
                 await self._word.write_record(record)
         except (LastcallError, TimeoutError) as error:
             why = str(error) or "no answer in time"
             level = logging.DEBUG if why == self._complaint else logging.WARNING
-            log.log(level, "the lease on lockspace %s could not be told of: %s", self._settings.lockspace, why)
+            log.log(level, "the lease on lockspace %s could not be reported: %s", self._settings.lockspace, why)
             self._complaint = why
         else:
             self._complaint = ""
 
     def _log_change(self, sentence: str) -> None:
-        """Once for each change."""
+        """Logs the sentence if it changed."""
         if sentence != self._said:
             log.info("lease on lockspace %s: %s", self._settings.lockspace, sentence)
             self._said = sentence

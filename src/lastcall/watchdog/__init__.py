@@ -1,1 +1,1 @@
-"""The agent's watchdog mode: the machine resets itself unless the node's own Lease is renewed, and the Lease says so."""
+"""The agent's watchdog mode: the machine resets itself unless the agent renews its node's Lease, which says so."""

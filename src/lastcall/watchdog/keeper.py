@@ -1,4 +1,4 @@
-"""Keeps the watchdog and the node's own Lease: writes, pets, and leaves the machine to its reset when it must not pet."""
+"""Keeps the watchdog and the node's Lease: renews and pets, and lets the machine be reset when it must not pet."""
 
 import asyncio
 import logging
@@ -20,13 +20,16 @@ from lastcall.watchdog.peers import WatchdogPeers
 from lastcall.watchdog.pet_rules import DeviceState, KeeperStep, LeaseState
 
 RETRY_SECONDS = 30.0
-"""Between two attempts to open a device that is missing, or held by another program."""
+"""Seconds between two attempts to open a device that is missing or held by another program."""
 
 LEAVE_SECONDS = 5.0
-"""So long the agent tries to take back what is promised, or may be by an earlier life, when it ends; its unit leaves it 15 s."""
+"""How long the agent, when it ends, tries to withdraw a promise, also one that an earlier process may have left.
+
+Its systemd unit allows 15 s.
+"""
 
 AGAIN_SECONDS = 60.0
-"""So often it says again that nothing is promised: a cluster that was restored from a backup has the Lease of back then."""
+"""Seconds between two renewals of a Lease without a promise: a cluster restored from a backup has an old Lease."""
 
 _LEAVING_PACE = 1.0
 
@@ -34,9 +37,9 @@ log = logging.getLogger(__name__)
 
 
 class WatchdogKeeper:
-    """The watchdog of one boot of one node. It does nothing until ``suspend`` has said for the first time whether it may.
+    """The watchdog of one boot of one node. It waits for the first call of ``suspend``, which may hold it back.
 
-    With ``peers``, which somebody else runs, it also pets by agreement with them.
+    With ``peers``, which the caller runs, it also pets by agreement with them.
     """
 
     def __init__(
@@ -66,26 +69,26 @@ class WatchdogKeeper:
         self._timeout = float("inf")
         self._held = ""
         self._leave_by: float | None = None
-        self._unfit = self._stuck = self._stray = self._told = False
+        self._unfit = self._stuck = self._stray = self._first_write_done = False
         self._retry_at = pet_rules.NEVER
-        self._problem = self._reason = self._said = self._complaint = ""
+        self._problem = self._reason = self._last_sentence = self._last_failure = ""
         self._accepted = self._failed = self._withheld = 0
 
     def suspend(self, why: str) -> None:
-        """The node goes down by itself, which no reset is to disturb: what is promised is taken back. Empty: no longer so."""
+        """Withdraws the promise while the node shuts down, so that no reset disturbs it; an empty ``why`` ends that."""
         if why != self._held or not self._begun.is_set():
             self._held = why
             self._begun.set()
             self._wake.set()
 
     def request_stop(self) -> None:
-        """The agent is to end: ``run`` returns when the device is stopped, or if that may not be in LEAVE_SECONDS."""
+        """Asks ``run`` to end: once the device is stopped, or after LEAVE_SECONDS if it must not be stopped by then."""
         self._leave_by = self._clock.boottime() + LEAVE_SECONDS
         self._begun.set()
         self._wake.set()
 
     async def run(self) -> None:
-        """Rounds until ``request_stop``. Cancelling leaves the device running, and what is promised."""
+        """Runs rounds until ``request_stop``. Cancellation leaves the device running and the promise in force."""
         await self._begun.wait()
         while not self._is_over():
             self._wake.clear()
@@ -96,7 +99,7 @@ class WatchdogKeeper:
                     self._wake.wait(), self._clock.sleep(begun + self._round_seconds - self._clock.boottime())
                 )
         if self._device.is_open and self._standing.promised:
-            log.warning("what the Lease promises could not be taken back: the watchdog is left to reset this machine")
+            log.warning("the promise in the Lease could not be withdrawn: the watchdog will reset this machine")
 
     @property
     def _round_seconds(self) -> float:
@@ -111,7 +114,7 @@ class WatchdogKeeper:
     # -- one round -----------------------------------------------------------------------------------------------------
 
     async def _run_guarded_round(self) -> None:
-        """A mistake of ours is told, and costs a pet at most: the machine is reset if it comes again and again."""
+        """Logs an internal error, which costs one pet at most; if it recurs in every round, the machine is reset."""
         try:
             await self._run_round()
         except Exception:
@@ -119,7 +122,7 @@ class WatchdogKeeper:
         self._report_status()
 
     async def _run_round(self) -> None:
-        """Steps until nothing is left to do, one has failed, or the Lease is renewed. Then it says why it is not armed."""
+        """Takes steps until none is left, one fails, or the Lease is renewed. If not armed, then publishes why."""
         going_on = True
         while going_on:
             step = pet_rules.next_step(self._device_state)
@@ -145,7 +148,7 @@ class WatchdogKeeper:
         )
 
     async def _do_step(self, step: KeeperStep) -> bool:
-        """Whether it has worked."""
+        """Takes one step; returns whether it succeeded."""
         if step in (KeeperStep.TAKE_BACK, KeeperStep.PROMISE):
             return await self._write_lease(armed=step is KeeperStep.PROMISE)
         if step is KeeperStep.OPEN:
@@ -155,7 +158,7 @@ class WatchdogKeeper:
         return True
 
     async def _write_lease(self, *, armed: bool) -> bool:
-        """``sent`` is taken before anything is asked of the server: others may have seen the renewal ever since."""
+        """Writes the Lease. ``sent`` is taken before the request: observers may see the renewal from then on."""
         promise = self._build_promise(armed=armed)
         nodes = self._peers.nodes if self._peers and promise.peers else None
         sent = self._clock.boottime()
@@ -170,17 +173,17 @@ class WatchdogKeeper:
             self._log_failure(str(error) or "no answer in time")
             return False
         self._accepted += 1
-        self._complaint = ""
+        self._last_failure = ""
         self._reason = promise.why
         self._standing = pet_rules.state_after_write(self._standing, armed=armed, sent=sent, nodes=nodes)
-        if not self._told:
-            self._told, self._stray = True, before is not None and before.boot_id == self._boot_id
+        if not self._first_write_done:
+            self._first_write_done, self._stray = True, before is not None and before.boot_id == self._boot_id
         return True
 
     def _log_failure(self, why: str) -> None:
-        """Once for each reason: it is tried again every few seconds."""
-        log.log(logging.DEBUG if why == self._complaint else logging.WARNING, "the watchdog's Lease: %s", why)
-        self._complaint = why
+        """Warns once per reason, because the write is retried every few seconds."""
+        log.log(logging.DEBUG if why == self._last_failure else logging.WARNING, "the watchdog's Lease: %s", why)
+        self._last_failure = why
 
     def _build_promise(self, *, armed: bool) -> WatchdogPromise:
         if armed and self._armed:
@@ -188,7 +191,7 @@ class WatchdogKeeper:
         return WatchdogPromise(boot_id=self._boot_id, why=self._reason_not_armed())
 
     def _with_current_token(self, promise: WatchdogPromise) -> WatchdogPromise:
-        """With the word for others as it is now: it says that nothing was reported until after the write before this one."""
+        """The promise with the current report token: an unchanged token means no report since the write before."""
         if self._peers is None or promise.peers is None:
             return promise
         return replace(promise, peers=replace(promise.peers, calm=self._peers.report_token))
@@ -218,13 +221,13 @@ class WatchdogKeeper:
             log.error("the watchdog may run on, and reset this machine: %s", error)
 
     def _is_api_lost(self) -> bool:
-        """Whether the API server is lost to this node, as others are told."""
+        """Whether this node reports to its peers that it has lost the API server."""
         if self._armed is None or not self._device.is_open:
             return False
         return pet_rules.is_api_lost(self._standing, report=self._armed.report_after, now=self._clock.boottime())
 
     def _peer_agreement(self) -> Agreement:
-        """What the answers of others allow now."""
+        """The agreement that the peers' answers give now."""
         if self._peers is None or self._armed is None:
             return Agreement(pets=False, reason="other nodes are not counted")
         now = self._clock.boottime()
@@ -236,7 +239,7 @@ class WatchdogKeeper:
         return pet_rules.may_pet(self._standing, lease=lease, now=now, agreed=self._peer_agreement().pets)
 
     def _pet_if_allowed(self) -> None:
-        """Right after the decision, without any wait between."""
+        """Pets right after the decision, without an await in between."""
         if not self._device.is_open:
             return
         if not self._may_pet():
@@ -247,13 +250,13 @@ class WatchdogKeeper:
         except LastcallError as error:
             log.error("the watchdog could not be petted: %s", error)
 
-    # -- what it says --------------------------------------------------------------------------------------------------
+    # -- status --------------------------------------------------------------------------------------------------------
 
     def _report_status(self) -> None:
         sentence = self._status_sentence()
-        if sentence != self._said:
+        if sentence != self._last_sentence:
             log.info("watchdog: %s", sentence)
-            self._said = sentence
+            self._last_sentence = sentence
         armed = self._armed if self._device.is_open and self._standing.promised else None
         self._on_round(
             KeeperStatus(
@@ -274,21 +277,21 @@ class WatchdogKeeper:
         if not self._device.is_open:
             return f"not armed: {self._reason_not_armed()}"
         if not self._standing.promised or not self._armed:
-            return f"it runs, and nothing is promised: {self._reason_not_armed()}"
+            return f"the device runs, but the Lease promises nothing: {self._reason_not_armed()}"
         if not pet_rules.may_pet(self._standing, lease=self._settings.lease_seconds, now=now):
             return self._late_sentence()
         if self._peers and self._peers.problem:
             alone = f", and other nodes are not counted: {self._peers.problem}"
         else:
             alone = ""
-        return f"armed: without a renewal this machine has reset itself after {self._armed.bound_arithmetic}{alone}"
+        return f"armed: without a renewal this machine resets itself within {self._armed.bound_arithmetic}{alone}"
 
     def _late_sentence(self) -> str:
-        """The lease is over."""
+        """The status when the Lease was not renewed in time."""
         if self._peers is None:
-            return "the Lease could not be renewed for too long: this machine is left to be reset"
+            return "the Lease could not be renewed for too long: this machine will be reset"
         agreement = self._peer_agreement()
-        outcome = "this machine lives on" if agreement.pets else "this machine is left to be reset"
+        outcome = "this machine keeps running" if agreement.pets else "this machine will be reset"
         return f"the Lease could not be renewed for too long, and {agreement.reason}: {outcome}"
 
     def _reason_not_armed(self) -> str:

@@ -1,14 +1,15 @@
-"""What the watchdog's keeper tells of itself."""
+"""The status that the watchdog's keeper reports."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeeperStatus:
-    """What the keeper tells about itself after each round. ``armed``: the Lease may say so; ``bound`` in seconds, 0 if not.
+    """The keeper's status after each round.
 
-    ``accepted`` and ``failed`` are writes of the Lease since it began, ``withheld`` rounds without a pet. ``nodes`` are those of
-    which a majority may let this one live on; 0 if none are counted, or that is not certain.
+    ``armed``: whether the Lease may say so; ``bound`` is the reset bound in seconds, 0 if not armed. ``accepted`` and
+    ``failed`` count writes of the Lease since the start, ``withheld`` rounds without a pet. ``nodes`` is the number of
+    nodes whose majority may keep this one alive; 0 if none are counted or their number is uncertain.
     """
 
     armed: bool

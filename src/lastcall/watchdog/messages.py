@@ -1,17 +1,17 @@
-"""What agents say to each other, one datagram each (pure): a question, and its answer. Both are signed with a shared key.
+"""The messages between agents, one datagram each (pure): a question and its answer, signed with a shared key.
 
 ::
 
-    question   "LCP2" "?" nonce (16) asked (8) length of boot id (1) boot id name    HMAC-SHA256 (32)
-    answer     "LCP2" "!" nonce (16) name                                            HMAC-SHA256 (32)
+  question   "LCP2" "?" nonce (16) asked (8) length of boot id (1) boot id name    HMAC-SHA256 (32)
+  answer     "LCP2" "!" nonce (16) name                                            HMAC-SHA256 (32)
 
-A question says whose it is, and so that this boot of its node lives: ``asked`` is a number, the highest byte first. Who has the
-API server is silent: an answer says that it is lost, and nothing else can be said.
+A question names its sender, and so proves that this boot of the sender's node is alive. ``asked`` is a big-endian
+number. Only a node that has lost the API server answers, so an answer has one meaning: the API server is lost.
 
-A nonce is drawn by who asks, once for each round of questions. So an answer that is repeated or held back counts from the
-moment at which its question was asked, and not at all when that was forgotten. A question that is repeated brings an answer
-that nobody waits for, no longer than itself if names are of one length; who notes that its sender lives goes by ``asked``, which
-is higher in each later question of a boot. Anything else is dropped: by its length before anything is computed.
+The asking node draws a nonce for each round of questions. A replayed or delayed answer therefore counts from the time
+of its question, and not at all once that question is forgotten. A replayed question causes one unexpected answer, which
+is no longer than the question if names are of equal length. Evidence that the sender is alive rests on ``asked``, which
+increases with each question of a boot. Anything else is dropped, by its length before any signature is computed.
 """
 
 import hmac
@@ -23,7 +23,7 @@ from lastcall.model.watchdog_peers import LEAST_KEY
 
 NONCE = 16
 LONGEST = 400
-"""No datagram is longer."""
+"""The longest datagram in bytes."""
 
 _MAGIC = b"LCP2"
 _MAC = 32
@@ -34,25 +34,25 @@ _HEAD = len(_MAGIC) + 1 + NONCE
 
 @dataclass(frozen=True)
 class PeerQuestion:
-    """Is the API server lost to you? It is lost to node ``name``, in this boot."""
+    """Asks whether the receiver has lost the API server. Node ``name`` has lost it, in this boot."""
 
     nonce: bytes
     name: str
     boot_id: str
     asked: int
-    """When it asked, in milliseconds by its own clock, which stands still at no time and begins anew with a boot."""
+    """The time of the question in milliseconds, on the sender's monotonic clock, which restarts at each boot."""
 
 
 @dataclass(frozen=True)
 class PeerAnswer:
-    """The API server is lost to node ``name``."""
+    """Reports that node ``name`` has lost the API server."""
 
     nonce: bytes
     name: str
 
 
 def validate_keys(keys: Sequence[bytes]) -> tuple[bytes, ...]:
-    """The keys, the first of which signs; InvalidInput if there is none, or one is too short to keep a secret."""
+    """The keys, of which the first signs. InvalidInput if there is none, or one is too short to be secure."""
     if not keys:
         raise InvalidInput("peers' keys", ["no key: a Secret with one of 32 bytes or more is needed"])
     sizes = enumerate(map(len, keys), 1)
@@ -62,7 +62,7 @@ def validate_keys(keys: Sequence[bytes]) -> tuple[bytes, ...]:
 
 
 def encode_message(message: PeerQuestion | PeerAnswer, keys: Sequence[bytes]) -> bytes:
-    """Signed with the first of the keys."""
+    """The datagram, signed with the first key."""
     if isinstance(message, PeerQuestion):
         boot_id = message.boot_id.encode()
         who = message.asked.to_bytes(_ASKED) + bytes([len(boot_id)]) + boot_id + message.name.encode()
@@ -73,12 +73,12 @@ def encode_message(message: PeerQuestion | PeerAnswer, keys: Sequence[bytes]) ->
 
 
 def is_plausible(data: bytes) -> bool:
-    """Whether it may be a message, by what costs nothing to see: its length and how it begins."""
+    """Whether the data may be a message, by two cheap checks: its length and its first bytes."""
     return _HEAD + _MAC <= len(data) <= LONGEST and data.startswith(_MAGIC)
 
 
 def decode_message(data: bytes, keys: Sequence[bytes]) -> PeerQuestion | PeerAnswer | None:
-    """None if nobody who knows one of the keys has said it, or it cannot be understood."""
+    """The message; None if none of the keys signed it or its content is malformed."""
     if not is_plausible(data):
         return None
     body, mac = data[:-_MAC], data[-_MAC:]

@@ -1,9 +1,9 @@
-"""The agents of one cluster ask each other whether the API server is lost to them too.
+"""The agents of one cluster ask each other whether they, too, have lost the API server.
 
-Nobody asks while he has it, so that no datagram is sent then; but he notes who asks, and tells the controller. What is asked
-and answered costs at most ``MOST`` messages a second; each is one datagram, and the rest waits in the socket until the kernel
-drops it. What cannot be a message, or comes from a sender that says too much (``rationing``), is thrown away before its
-signature is computed, and does not count.
+An agent asks only while it has lost the API server; otherwise it sends nothing. An agent that has the API server
+records who asks, and reports that to the controller. Questions and answers are limited to ``MOST`` datagrams a second;
+the rest wait in the socket until the kernel drops them. Two kinds of datagrams are dropped before their signature is
+computed and do not count: those that cannot be messages, and those of a sender above its rate limit (``rate_limits``).
 """
 
 import asyncio
@@ -21,34 +21,34 @@ from lastcall.watchdog.messages import NONCE, PeerAnswer, PeerQuestion
 from lastcall.watchdog.rate_limits import SenderRateLimiter
 
 REFRESH_SECONDS = 300.0
-"""Between two looks at all nodes: an object of every node is sent to every agent then."""
+"""Seconds between two reads of all nodes: each read sends every node's object to every agent."""
 RETRY_SECONDS = 30.0
-"""The same, while nodes could not be read, or have come or gone since the look before: others may follow them."""
+"""The same after a failed read or a change of the set of nodes, because more changes may follow."""
 MOST = 4000
-"""Messages that are heard in one second."""
+"""Messages that are handled in one second."""
 
 _AT_ONCE = 32
-"""Messages between which others of this program may go on; and that are sent before their answers may come."""
+"""Messages that are handled, or sent, before other tasks of the process may run and answers may come in."""
 
 _WAITING = 256
-"""Datagrams that are taken from the socket before others may go on: as many as a kernel keeps, so that none is lost."""
+"""Datagrams read from the socket before other tasks may run: as many as a kernel queues, so that none is lost."""
 
 _OTHERS_PAUSE = 0.1
-"""Seconds between two looks at what others than known peers say: a flood of it costs some 2,500 reads a second, no more."""
+"""Seconds between two reads of datagrams from unknown senders: limits a flood to about 2,500 of them a second."""
 
 log = logging.getLogger(__name__)
 
 Opens = Callable[[str, int], DatagramSocket]
-"""Binds an address and a port; LastcallError."""
+"""Binds an address and a port; raises LastcallError."""
 
 
 class WatchdogPeers:
-    """Of one ``boot_id`` of node ``me``.
+    """The peers of node ``me`` in boot ``boot_id``.
 
-    ``lost`` says whether the API server is lost to this node; it is set by who renews, and false until then.
+    ``lost`` returns whether this node has lost the API server. The keeper sets it; until then it returns False.
 
-    ``pet`` seconds lie between two questions, ``report`` seconds after a question its answers are forgotten. ``draw`` gives
-    so many random bytes that nobody can guess.
+    Questions are sent every ``pet`` seconds; answers expire ``report`` seconds after their question. ``draw`` returns
+    that many cryptographically secure random bytes.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class WatchdogPeers:
     ) -> None:
         self.me = me
         self.lost: Callable[[], bool] = lambda: False
-        self._complaint = "all nodes have not been read yet"
+        self._complaint = "the nodes have not been read yet"
         self._boot_id = boot_id
         self._port = port
         self._members = members
@@ -88,39 +88,39 @@ class WatchdogPeers:
         self._calm = draw(NONCE).hex()
         self._rations = SenderRateLimiter(port)
 
-    # -- what the keeper needs -----------------------------------------------------------------------------------------
+    # -- for the keeper ------------------------------------------------------------------------------------------------
 
     @property
     def nodes(self) -> frozenset[str] | None:
-        """All nodes by name, as read last; None while this node can neither ask nor answer."""
+        """The names of all nodes at the last read; None while this node can neither ask nor answer."""
         return self._nodes if self._socket else None
 
     @property
     def problem(self) -> str:
-        """Why others are not counted; empty if they are."""
+        """Why peers are not counted; empty if they are."""
         return "" if self._socket else self._complaint
 
     @property
     def terms(self) -> PeerTerms | None:
-        """What the Lease is to say now; None like ``nodes``."""
+        """The terms for the Lease to publish; None as for ``nodes``."""
         return PeerTerms(nodes=self._fingerprint, calm=self._calm) if self._socket else None
 
     @property
     def report_token(self) -> str:
-        """The word of now; see ``PeerTerms``."""
+        """The current report token; see ``PeerTerms``."""
         return self._calm
 
     @property
     def reports(self) -> Mapping[str, float]:
-        """When each peer was asked last that has answered that the API server is lost to it (boottime)."""
+        """Per peer that reports losing the API server, when its last answered question was asked (boottime)."""
         return self._reports
 
     def heard_reports(self) -> Mapping[str, PeerReport]:
-        """Who was heard within a minute that has lost the API server, and how long ago, as of now."""
+        """The nodes that reported losing the API server within the last minute, and how long ago."""
         return received_questions.reports_to_publish(self._notes, self._clock.boottime())
 
     async def run(self) -> None:
-        """Reads the nodes, asks and answers until it is cancelled."""
+        """Reads the nodes, asks and answers until cancelled."""
         asking = asyncio.create_task(self._ask_repeatedly(), name="asking peers")
         try:
             while True:
@@ -134,22 +134,22 @@ class WatchdogPeers:
             await cancel_and_wait(asking)
             await self._close_sockets()
 
-    # -- who they are --------------------------------------------------------------------------------------------------
+    # -- membership ----------------------------------------------------------------------------------------------------
 
     async def _refresh_and_compare(self) -> bool:
-        """Whether all nodes are known, and are those that were known before."""
+        """Reads the nodes; True if that succeeded and the set of nodes is unchanged."""
         before = self._nodes
         return await self._refresh_nodes() and self._nodes == before
 
     async def _refresh_nodes(self) -> bool:
-        """Whether all nodes are known as they are now. What was known before stays known."""
+        """Reads the nodes; False on failure, which keeps the last known nodes."""
         try:
             async with timeout(RETRY_SECONDS):
                 membership = await self._members.read_membership()
                 messages.validate_keys(membership.keys)
                 await self._listen_at(membership.addresses.get(self.me, ""))
         except (LastcallError, TimeoutError) as error:
-            why = str(error) or "all nodes could not be read in time"
+            why = str(error) or "the nodes could not be read in time"
             log.log(logging.DEBUG if why == self._complaint else logging.WARNING, "the watchdog's peers: %s", why)
             self._complaint = why
             return False
@@ -166,12 +166,12 @@ class WatchdogPeers:
             return
         await self._close_sockets()
         if not address:
-            raise LastcallError(f"Node {self.me} is not there, or has no internal address")
+            raise LastcallError(f"Node {self.me} does not exist, or has no internal address")
         self._socket, self._address = self._opens(address, self._port), address
         self._listening = asyncio.create_task(self._listen_to_peers(self._socket), name="hearing peers")
 
     def _separate_peers(self, peers: frozenset[str]) -> None:
-        """Known peers get a socket of their own, where the kernel can do that: no flood of others reaches it."""
+        """Moves known peers to a socket of their own, if the kernel supports it: floods from others cannot fill it."""
         self._rations.peers = peers
         others = self._socket.split_off_peers(peers) if self._socket else None
         if others and not self._listening_to_others:
@@ -196,7 +196,7 @@ class WatchdogPeers:
             await self._clock.sleep(begun + self._pet - self._clock.boottime())
 
     async def _ask_peers(self) -> None:
-        """It counts from before the first of them is asked."""
+        """Sends one round of questions. Its answers count from before the first question is sent."""
         if self._socket is None or self._membership is None or not self.lost():
             return
         nonce, now = self._draw(NONCE), self._clock.boottime()
@@ -210,7 +210,7 @@ class WatchdogPeers:
             if index % _AT_ONCE == _AT_ONCE - 1:
                 await self._clock.sleep(0.01)
 
-    # -- hearing -------------------------------------------------------------------------------------------------------
+    # -- receiving -----------------------------------------------------------------------------------------------------
 
     async def _listen_to_peers(self, socket: DatagramSocket) -> None:
         begun, heard = self._clock.boottime(), 0
@@ -231,7 +231,7 @@ class WatchdogPeers:
                 await self._clock.sleep(0)
 
     async def _listen_to_others(self, socket: DatagramSocket) -> None:
-        """Of nodes that have joined since all were read, and of whoever floods: they wait apart, and are heard slowly."""
+        """Handles datagrams of unknown senders (new nodes, or a flood) slowly, on a socket of their own."""
         while True:
             for data, sender in [await socket.receive(), *socket.receive_waiting(_WAITING)]:
                 if messages.is_plausible(data) and self._rations.allow(sender, self._clock.boottime()):
@@ -249,7 +249,7 @@ class WatchdogPeers:
             return
         match messages.decode_message(data, self._membership.keys):
             case PeerQuestion(nonce=nonce) if self.lost():
-                self._calm = self._draw(NONCE).hex()  # before anybody can hear of it
+                self._calm = self._draw(NONCE).hex()  # before the answer: no observer may miss it
                 socket.send(messages.encode_message(PeerAnswer(nonce, self.me), self._membership.keys), sender)
             case PeerQuestion(name=name) as question if name != self.me and self._comes_from(name, sender):
                 self._notes[name] = received_questions.record_question(
@@ -261,5 +261,5 @@ class WatchdogPeers:
                 pass
 
     def _comes_from(self, name: str, sender: tuple[str, int]) -> bool:
-        """Whether it was sent from the address of that node: all have the same key."""
+        """Whether the datagram came from that node's address; the key does not tell, because all nodes share it."""
         return self._membership is not None and self._membership.addresses.get(name) == sender[0]

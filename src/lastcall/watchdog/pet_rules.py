@@ -1,11 +1,12 @@
-"""Whether the watchdog may be petted, and what is done next with it and with the node's Lease (pure).
+"""Whether the watchdog may be petted, and the next step with it and with the node's Lease (pure).
 
-While the Lease may say ``armed``, the controller may count on the bound: then a pet needs a renewal that was accepted and
-was sent less than ``lease`` seconds ago, or an agreement (``watchdog.agreement``) by whatever terms it may say. While it says ``armed`` for certain no longer, and before it has said so, pets
-are free: nothing follows from the device.
+While the Lease may say ``armed``, the controller may rely on the reset bound. A pet then needs one of two things: an
+accepted renewal that was sent less than ``lease`` seconds ago, or an agreement (``watchdog.agreement``) by every set of
+nodes that the Lease may claim. Before the first promise, and after a confirmed withdrawal, pets are free, because no
+proof rests on the device.
 
-So the Lease says ``armed`` only when the device runs, with what the driver reports. And the device is stopped, or opened
-by a next life of the agent, only when the answer has come that the Lease says otherwise.
+The Lease therefore says ``armed`` only while the device runs, with the driver's own values. And the device is stopped,
+or reopened by the agent's next process, only after the API server has confirmed that the Lease does not say ``armed``.
 """
 
 from dataclasses import dataclass, replace
@@ -18,18 +19,18 @@ NEVER = float("-inf")
 
 @dataclass(frozen=True, kw_only=True)
 class LeaseState:
-    """What the agent knows of its own Lease; the default is what a new life knows, since an earlier one may have armed."""
+    """What the agent knows of its own Lease. The default is for a new process: an earlier one may have promised."""
 
     promised: bool = True
-    """It may say that the watchdog is armed: so it was sent, or left by an earlier life, and not taken back since."""
+    """Whether the Lease may say that the watchdog is armed: written, or left by an earlier process."""
     renewed: float = NEVER
-    """When the last write of it that was accepted was sent (boottime)."""
+    """When the last accepted write of the Lease was sent (boottime)."""
     counted: Counted = (None,)
-    """The nodes by which it may say that others are counted; None among them: that none are."""
+    """The sets of nodes by which the Lease may claim to count peers; None in it: it may claim that none are counted."""
 
 
 def state_before_write(standing: LeaseState, *, armed: bool, nodes: frozenset[str] | None = None) -> LeaseState:
-    """A write is about to be sent. That may be the last that is ever heard of it."""
+    """The state from the moment a write is sent: its answer may never come, so its effects are assumed possible."""
     counted = standing.counted if not armed or nodes in standing.counted else (*standing.counted, nodes)
     return replace(standing, promised=standing.promised or armed, counted=counted)
 
@@ -37,36 +38,36 @@ def state_before_write(standing: LeaseState, *, armed: bool, nodes: frozenset[st
 def state_after_write(
     standing: LeaseState, *, armed: bool, sent: float, nodes: frozenset[str] | None = None
 ) -> LeaseState:
-    """The write that was sent then was answered: it stands."""
+    """The state after the write that was sent at ``sent`` was accepted."""
     return replace(standing, promised=armed, renewed=sent, counted=(nodes,))
 
 
 def may_pet(standing: LeaseState, *, lease: float, now: float, agreed: bool = False) -> bool:
-    """The rule from which the bound follows."""
+    """Whether the watchdog may be petted: the rule that the reset bound rests on."""
     return not standing.promised or now - standing.renewed < lease or agreed
 
 
 def round_seconds(pet: float, *, timeout: float, fit: bool) -> float:
-    """Seconds between two rounds, of which a write of the Lease may take half.
+    """Seconds between two rounds; a write of the Lease may take half of that.
 
-    A device that does not fit may be one that nothing can stop (``nowayout``), with a ``timeout`` below what was asked for.
+    An unfit device may be one that cannot be stopped (``nowayout``), with a ``timeout`` shorter than requested.
     """
     return pet if fit else min(pet, timeout / 3)
 
 
 def is_api_lost(standing: LeaseState, *, report: float, now: float) -> bool:
-    """Whether the agent is to say that the API server is lost to it: it has promised for certain that it counts others.
+    """Whether the agent reports that it has lost the API server; only if its Lease certainly promises to count peers.
 
-    An agent that promises nothing does not renew, so that its silence would say nothing of the server.
+    An agent that promises nothing does not renew, so its missing renewals say nothing about the API server.
     """
     return standing.promised and None not in standing.counted and now - standing.renewed >= report
 
 
 class KeeperStep(Enum):
-    """What is done next. The device is petted after each of them."""
+    """The next step. The keeper pets the device after each one if it may."""
 
     TAKE_BACK = "write that it is not armed"
-    OPEN = "open the device, by which it runs"
+    OPEN = "open the device, which starts it"
     PROMISE = "write that it is armed"
     STOP = "stop the device"
     REST = "nothing"
@@ -74,23 +75,23 @@ class KeeperStep(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceState:
-    """Where the agent stands with its watchdog."""
+    """The state of the agent's watchdog."""
 
     wanted: bool
-    """It is to be armed: the node is neither going down nor is the agent to end."""
+    """Whether it should be armed: the node is not shutting down, and the agent does not end."""
     promised: bool
     open: bool
-    """This process holds the device."""
+    """Whether this process holds the device."""
     fit: bool = True
-    """A bound follows from what the device is like, as far as that is known."""
+    """Whether the device's properties give a reset bound, as far as they are known."""
     stuck: bool = False
-    """It was to be stopped and could not be: ``nowayout``."""
+    """Whether an attempt to stop it failed (``nowayout``)."""
     stray: bool = False
-    """An earlier life of this boot had it, and may have left it running."""
+    """Whether an earlier process of this boot had it, and may have left it running."""
 
 
 def next_step(at: DeviceState) -> KeeperStep:
-    """One step; the next one follows from the situation after it."""
+    """One step; call it again with the state after that step."""
     if at.wanted and at.fit and at.open:
         return KeeperStep.PROMISE
     if at.promised:

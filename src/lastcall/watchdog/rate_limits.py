@@ -1,16 +1,16 @@
-"""How many messages are heard of each sender in a second, so that a flood of one takes nothing from the others (pure)."""
+"""Limits the messages per sender and second, so that a flood from one sender does not crowd out the others (pure)."""
 
 EACH = 32
-"""Of one peer, by its address and port: it says one or two in each round of questions."""
+"""Messages per second of one peer, by address and port: it sends one or two in each round of questions."""
 
 OTHERS = 128
-"""Of all others together. Among them is a node that has joined since all nodes were read, and whoever floods."""
+"""Messages per second of all other senders together, such as a node that joined since the last read, or a flood."""
 
 Sender = tuple[str, int]
 
 
 class SenderRateLimiter:
-    """What was heard in the present second. ``peers`` are known by their addresses, and say all from ``port``."""
+    """Counts the messages of the current second. ``peers`` are the known addresses; peers send from ``port``."""
 
     def __init__(self, port: int) -> None:
         self.peers: frozenset[str] = frozenset()
@@ -19,7 +19,7 @@ class SenderRateLimiter:
         self._heard: dict[Sender | None, int] = {}
 
     def allow(self, sender: Sender, now: float) -> bool:
-        """Whether one more of this sender is heard at ``now`` (seconds)."""
+        """Whether one more message of this sender is allowed at ``now`` (seconds)."""
         if now - self._begun >= 1:
             self._begun, self._heard = now, {}
         peer = sender[1] == self._port and sender[0] in self.peers

@@ -1,1 +1,1 @@
-"""Joins the core with its adapters: one module for each program and each optional part of it."""
+"""Connects the core with its adapters: one module for each program and for each optional part of one."""

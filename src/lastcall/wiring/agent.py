@@ -1,4 +1,4 @@
-"""Joins the agent to the real world: one process, its signals, its status page, its service manager."""
+"""Connects the agent to the machine: the process, its signals, its status page and its service manager."""
 
 import asyncio
 import contextlib
@@ -40,28 +40,30 @@ from lastcall.wiring.storage import storage_lease_reporter
 from lastcall.wiring.watchdog import AgentWatchdog, Keeping, watchdog_keeper
 
 CONFIG_SECONDS = 2.0
-"""Between two looks at a configuration that was not valid when the program was started in a shutdown."""
+"""Seconds between two reads of a configuration that was invalid when the agent started during a shutdown."""
 
-WITHOUT_KUBECONFIG = "the API server is not told of it, and there is no record in the API and no watchdog until the agent is started again"
-"""What an agent goes without that was killed in a shutdown and finds no kubeconfig; it is read at the start only."""
+WITHOUT_KUBECONFIG = (
+    "the API server is not informed, and there is no record in the API and no watchdog until the agent restarts"
+)
+"""What an agent lacks that restarted during a shutdown without a kubeconfig; the kubeconfig is read only at start."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSettings:
-    """What the command line says. ``metrics`` is host and port, None for no status page."""
+    """The command line's settings. ``metrics`` is host and port, None for no status page."""
 
     config: Path
     state_dir: Path
     node_name: str
     metrics: tuple[str, int] | None
     logind_root: Path = Path("/")
-    """Where ``etc/systemd`` lies; another than / only for a private logind."""
+    """The directory that holds ``etc/systemd``; not / only for a private logind."""
 
 
 class AgentProgram:
-    """The agent as a process. ``run`` ends on SIGTERM or SIGINT."""
+    """The agent as a process. ``run`` returns on SIGTERM or SIGINT."""
 
     def __init__(
         self,
@@ -107,7 +109,7 @@ class AgentProgram:
         )
 
     async def run(self) -> None:
-        """Until SIGTERM or SIGINT; RefusedForSafety if another agent has the state directory."""
+        """Runs until SIGTERM or SIGINT. RefusedForSafety if another agent uses the state directory."""
         with AgentLock(self._settings.state_dir):
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -126,32 +128,30 @@ class AgentProgram:
         self.agent.request_stop()
 
     async def wait_for_first_round(self) -> None:
-        """Returns when the agent has looked at logind and at its journal once."""
+        """Returns when the agent has read logind and its journal once."""
         await self._first_round.wait()
 
     def reload_config(self) -> None:
-        """Reads the configuration again; a bad one is told and the old one kept."""
+        """Reads the configuration again; logs an invalid one and keeps the old one."""
         notification.notify_reloading(monotonic_usec())
         try:
             config = load_config(self._settings.config)
         except InvalidInput as error:
-            log.error("the configuration is kept as it was, the new one is not valid:\n%s", error)
+            log.error("the configuration stays unchanged, the new one is not valid:\n%s", error)
             self._metrics.set_reload_result(ok=False)
         else:
-            log.info(
-                "the configuration was read again: %s s in %s phases", config.requested_seconds, len(config.groups)
-            )
+            log.info("the configuration was reloaded: %s s in %s phases", config.requested_seconds, len(config.groups))
             self._log_warnings(config)
             if config.static_pod_path != self._static_pod_path:
-                log.warning("configuration: staticPodPath: is taken over when the agent is started again")
+                log.warning("configuration: staticPodPath: a change takes effect when the agent restarts")
             if config.storage_lease != self._storage_lease:
-                log.warning("configuration: storageLease: is taken over when the agent is started again")
+                log.warning("configuration: storageLease: a change takes effect when the agent restarts")
             self._machines_watchdog.reconfigure(config.watchdog)
             self._metrics.set_reload_result(ok=True)
             self.agent.reconfigure(config)
         notification.notify_ready()
 
-    # -- what others see -----------------------------------------------------------------------------------------------
+    # -- status and metrics --------------------------------------------------------------------------------------------
 
     def _on_status(self, status: AgentStatus) -> None:
         before, self._status = self._status, status
@@ -173,30 +173,30 @@ class AgentProgram:
 
     @contextlib.asynccontextmanager
     async def _notify_systemd_watchdog(self) -> AsyncIterator[None]:
-        """Where systemd watches this service, tells it twice in each period that the loop turns."""
+        """If systemd's WatchdogSec is set, notifies it twice per period that the event loop runs."""
         period = notification.watchdog_seconds()
         if period is None:
             yield
             return
 
-        async def tell() -> None:
+        async def notify_repeatedly() -> None:
             while True:
                 notification.notify_watchdog()
                 await self._clock.sleep(period / 2)
 
-        telling = asyncio.create_task(tell(), name="watchdog")
+        notifying = asyncio.create_task(notify_repeatedly(), name="watchdog")
         try:
             yield
         finally:
-            await cancel_and_wait(telling)
+            await cancel_and_wait(notifying)
 
     @contextlib.asynccontextmanager
     async def _retry_config(self) -> AsyncIterator[None]:
-        """Started in a shutdown without its configuration: should the machine stay up, it is to have one again."""
+        """Retries an invalid configuration after a start in a shutdown: the machine may yet stay up."""
         if self._unread is None:
             yield
             return
-        log.error("going on with the shutdown that is under way, without the configuration:\n%s", self._unread)
+        log.error("resuming the shutdown under way without the configuration:\n%s", self._unread)
         trying = asyncio.create_task(self._reload_when_valid(), name="configuration")
         try:
             yield
@@ -218,13 +218,13 @@ class AgentProgram:
         return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.render_text()
 
     def _readiness_page(self) -> tuple[int, str, bytes]:
-        """Ready means that a shutdown would be handled: armed, ending, or told to do nothing."""
+        """Ready means that the agent would handle a shutdown, or is configured not to."""
         status = self._status
         good = status is not None and (status.armed or status.state in (AgentState.IDLE, AgentState.RELEASED))
         return 200 if good else 503, TEXT, f"{status.sentence if status else 'starting'}\n".encode()
 
     def _show_last_shutdown(self) -> None:
-        """After a boot the metrics tell of the shutdown before it, as the kubelet's do."""
+        """After a boot the metrics show the shutdown before it, as the kubelet's do."""
         with contextlib.suppress(OSError, ValueError):
             latest = self._journals.latest()
             if latest:
@@ -240,38 +240,39 @@ class AgentProgram:
 
 
 def _log_events(*, since: float) -> Listener:
-    """What an earlier life of this program has told is not told again."""
+    """A listener that logs events; it skips those of an earlier process."""
     lines = EventFormatter()
 
-    def tell(event: JournalEvent) -> None:
+    def log_event(event: JournalEvent) -> None:
         level = _log_level(event)
         if event.at < since or not log.isEnabledFor(level):
             lines.remember_pod(event)
         elif line := lines.format_event(event):
             log.log(level, "%s", line)
 
-    return tell
+    return log_event
 
 
 def _log_level(event: JournalEvent) -> int:
-    """That a pod's end begins is told of a hundred pods at once, and each line would hold up the first SIGTERM."""
+    """The level for an event. A pod's start is DEBUG: lines for a hundred pods would hold up the first SIGTERM."""
     if isinstance(event, PodStarted):
         return logging.DEBUG
     return logging.WARNING if needs_attention(event) else logging.INFO
 
 
 def host_name() -> str:
-    """The name under which a kubelet registers this machine if it is not told another (lower case)."""
+    """The name under which a kubelet registers this machine by default (lower case)."""
     return socket.gethostname().lower()
 
 
 async def run_agent_beside_kubelet(
     settings: AgentSettings, endpoint: str, kubelet_unit: str, *, kubeconfig: str = ""
 ) -> None:
-    """``lastcall agent``: ends the containers at a CRI endpoint, whoever started them.
+    """``lastcall agent``: ends the containers at a CRI endpoint, whichever program started them.
 
-    ``kubelet_unit`` is the unit that would start them again; "" if there is none. ``kubeconfig`` is for the watchdog,
-    for what is told of a lease on shared storage, and for the node's last word, which is told if any of them is there.
+    ``kubelet_unit`` is the systemd unit that would restart them; "" if there is none. ``kubeconfig`` serves the
+    watchdog, the report of a lease on shared storage, and the record of the node's shutdown. The record is written if a
+    kubeconfig, a watchdog or a storage lease is configured.
     """
     journals = JournalFiles(settings.state_dir)
     config, _ = load_starting_config(settings.config, journals)
@@ -294,6 +295,6 @@ async def run_agent_beside_kubelet(
             except InvalidInput as error:
                 if not is_shutdown_under_way(journals):
                     raise
-                log.error("going on with the shutdown that is under way, but %s: %s", WITHOUT_KUBECONFIG, error)
+                log.error("resuming the shutdown under way, but %s: %s", WITHOUT_KUBECONFIG, error)
                 watchdog = None
         await AgentProgram(settings, runtime=runtime, node=node, listeners=listeners, watchdog=watchdog).run()

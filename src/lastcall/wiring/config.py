@@ -1,4 +1,4 @@
-"""The agent's configuration from its file, also where that cannot be read in the middle of a shutdown."""
+"""Loads the agent's configuration from its file, and starts without one in the middle of a shutdown."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from lastcall.model.shutdown_fold import fold_events
 def load_config(path: Path) -> AgentConfig:
     """The configuration in a file; InvalidInput lists every violation.
 
-    A relative path in it is taken from the file's directory (the kubelet's configfiles.go: resolveRelativePaths).
+    A relative path in it is relative to the file's directory (the kubelet's configfiles.go: resolveRelativePaths).
     """
     try:
         data = read_file(path, CONFIG_BYTES)
@@ -32,7 +32,7 @@ def load_config(path: Path) -> AgentConfig:
 
 
 def is_shutdown_under_way(journals: JournalFiles) -> bool:
-    """Whether an earlier life of the program left a shutdown of this boot, which only a new one can go on with."""
+    """Whether an earlier process left a shutdown of this boot, which this process must resume."""
     try:
         latest = journals.latest()
         record = fold_events(from_lines(latest[1])) if latest else None
@@ -45,9 +45,10 @@ def is_shutdown_under_way(journals: JournalFiles) -> bool:
 
 
 def load_starting_config(path: Path, journals: JournalFiles) -> tuple[AgentConfig, InvalidInput | None]:
-    """The configuration to start with, and what is wrong with the file.
+    """The configuration to start with, and the error of an unreadable file.
 
-    InvalidInput at rest. In the middle of a shutdown, whose plan stands in its journal, one that asks for nothing.
+    During a shutdown an invalid file gives an empty configuration, because the plan is in the journal. Otherwise an
+    invalid file raises InvalidInput.
     """
     try:
         return load_config(path), None

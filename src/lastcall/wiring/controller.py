@@ -1,4 +1,4 @@
-"""Joins the failover controller to the real world: one process, its signals, its status pages, its cluster."""
+"""Connects the failover controller to its environment: the process, its signals, its status pages and the cluster."""
 
 import asyncio
 import contextlib
@@ -60,14 +60,14 @@ audit_log = logging.getLogger("lastcall.audit")
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerSettings:
-    """What the command line says. ``metrics`` is host and port, None for no status page."""
+    """The command line's settings. ``metrics`` is host and port, None for no status page."""
 
     kubeconfig: str = ""
-    """Empty: as kubectl finds it, or the pod's own."""
+    """Empty: kubectl's rules apply, then the pod's own service account."""
     context: str = ""
     metrics: tuple[str, int] | None = None
     namespace: str = SYSTEM_NAMESPACE
-    """lastcall's own: of the Lease, and of Secrets."""
+    """lastcall's own namespace, of its Lease and its Secrets."""
     mode: FailoverMode = FailoverMode.ENFORCE
     detach: bool = False
     concurrency: int = CONCURRENCY
@@ -76,18 +76,18 @@ class ControllerSettings:
 
 
 def instance_identity(environ: Mapping[str, str]) -> str:
-    """Of this life of the program: the pod's or the machine's name, and what no other life has."""
+    """Identifies this process: the pod's or the machine's name, plus a random part."""
     return f"{environ.get('POD_NAME') or socket.gethostname()}_{SystemRandom().getrandbits(32):08x}"
 
 
 class FailoverMetrics:
-    """The metrics of one controller; ``hear`` is a listener."""
+    """The metrics of one controller; ``record`` is a listener."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._progress = Progress()
         self._held: dict[str, str] = {}
-        """What keeps a lost node from being fenced now, by its name."""
+        """What holds back the fencing of each lost node, by node name."""
         self._metrics = ControllerMetrics(
             steps=[one.value for one in Stage],
             evidence=[one.value for one in ProofKind],
@@ -96,7 +96,7 @@ class FailoverMetrics:
         )
 
     def record(self, happening: Happening) -> None:
-        """Counts what is to be counted of it."""
+        """Updates the metrics for one event."""
         measured = self._progress.handle_event(happening, self._clock.boottime())
         for stage, seconds in measured.spent:
             self._metrics.observe_step(stage.value, seconds)
@@ -121,7 +121,7 @@ class FailoverMetrics:
                 )
 
     def render_metrics(self, status: ControllerStatus) -> bytes:
-        """All of them as they are now, as text/plain; version=0.0.4."""
+        """All metrics with their current values, as text/plain; version=0.0.4."""
         nodes = {"All": status.nodes, "InTrouble": status.in_trouble, "Marked": status.marked}
         steps = {stage.value: count for stage, count in self._progress.nodes_by_stage.items()}
         held = Counter(self._held.values())
@@ -130,12 +130,12 @@ class FailoverMetrics:
 
 
 class ControllerProgram:
-    """The controller as a process of its own by ``run_controller``, or within another by ``run_until_cancelled``."""
+    """The controller as a process (``run_controller``), or within another one (``run_until_cancelled``)."""
 
     def __init__(self, settings: ControllerSettings) -> None:
         self._settings = settings
         self._clock = SystemClock()
-        self._counting = FailoverMetrics(self._clock)
+        self._failover_metrics = FailoverMetrics(self._clock)
         self._me = instance_identity(settings.environ)
         access = kubeconfig.find_access(
             self._clock, settings.environ, kubeconfig=settings.kubeconfig, context=settings.context
@@ -156,35 +156,35 @@ class ControllerProgram:
             environ=settings.environ,
             agents=FenceAgents(settings.agents),
         )
-        self._telling = EventWriter(self._cluster, self._clock)
+        self._event_writer = EventWriter(self._cluster, self._clock)
         self.controller = FailoverController(
             ControllerPorts(clock=self._clock, cluster=self._cluster, leadership=self._election, fences=fences),
             ControllerTerms(me=self._me, mode=settings.mode, detach=settings.detach),
-            listeners=[self._write_audit, self._counting.record, self._telling.handle_event],
+            listeners=[self._write_audit, self._failover_metrics.record, self._event_writer.handle_event],
             concurrency=settings.concurrency,
         )
 
     async def run(self) -> None:
-        """Until SIGTERM or SIGINT."""
+        """Runs until SIGTERM or SIGINT."""
         loop, stopped = asyncio.get_running_loop(), asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopped.set)
         await wait_first(stopped.wait(), self.run_until_cancelled())
 
     async def run_until_cancelled(self) -> None:
-        """Until cancelled; then the lease is released."""
+        """Runs until cancelled, then releases the leader election lease."""
         log.info("this is %s", self._me)
         try:
             async with self._status_page():
                 await wait_first(
                     self._election.lead(self.controller.act),
                     self.controller.observe(),
-                    self._telling.run(),
+                    self._event_writer.run(),
                 )
         finally:
             self._http.close()
 
-    # -- what others see -----------------------------------------------------------------------------------------------
+    # -- status pages --------------------------------------------------------------------------------------------------
 
     def _write_audit(self, happening: Happening) -> None:
         entry = audit.audit_entry(happening, by=self._me, wall=self._clock.wall(), now=self._clock.boottime())
@@ -201,32 +201,36 @@ class ControllerProgram:
         return serve_status(paths, self._settings.metrics, private=("/failover",))
 
     def _metrics_page(self) -> tuple[int, str, bytes]:
-        return 200, "text/plain; version=0.0.4; charset=utf-8", self._counting.render_metrics(self.controller.status)
+        return (
+            200,
+            "text/plain; version=0.0.4; charset=utf-8",
+            self._failover_metrics.render_metrics(self.controller.status),
+        )
 
     def _readiness_page(self) -> tuple[int, str, bytes]:
-        """Ready means that it sees the cluster as it is; whether it leads is another question."""
+        """Ready means that its view of the cluster is current, whether or not it is the leader."""
         status = self.controller.status
         trouble = self._cluster.watch_trouble or (f"waiting for {status.waiting_for}" if status.waiting_for else "")
         sentence = trouble or ("it leads" if status.leads else f"{self._election.holder or 'nobody'} leads")
         return 503 if trouble else 200, TEXT, f"{sentence}\n".encode()
 
     def _failover_page(self) -> tuple[int, str, bytes]:
-        """A sentence for each node in trouble, and whether others still hear it."""
+        """One line for each node in trouble, with its last contact with peers."""
         lines = [
             f"{one.name}: {one.sentence}{self._heard_by_others_text(one.name)}\n" for one in self.controller.reconcilers
         ]
         return 200, TEXT, "".join(lines).encode() or b"no node is in trouble, or another controller leads\n"
 
     def _heard_by_others_text(self, name: str) -> str:
-        knot = self.controller.observing.tracked_nodes.get(name)
+        tracked = self.controller.observing.tracked_nodes.get(name)
         said = (
-            peer_contact.recent_peer_contact(knot.seen.boot, knot.seen.all_facts(), self._clock.boottime())
-            if knot
+            peer_contact.recent_peer_contact(tracked.seen.boot, tracked.seen.all_facts(), self._clock.boottime())
+            if tracked
             else ""
         )
         return f"; {said}" if said else ""
 
 
 async def run_controller(settings: ControllerSettings) -> None:
-    """``lastcall controller``."""
+    """Runs ``lastcall controller``."""
     await ControllerProgram(settings).run()

@@ -1,4 +1,4 @@
-"""Joins the agent to the API server that it tells of its node's shutdowns."""
+"""Connects the agent to the API server for the records of its node's shutdowns."""
 
 import asyncio
 import contextlib
@@ -15,12 +15,12 @@ from lastcall.aio import cancel_and_wait
 
 @contextlib.asynccontextmanager
 async def shutdown_recorder(node_name: str, kubeconfig: str = "") -> AsyncIterator[NodeShutdownRecorder]:
-    """What it hears is written while the context lasts. InvalidInput if no API server is named."""
+    """A recorder that writes its events while the context lasts. InvalidInput if no API server is configured."""
     clock = SystemClock()
     found = access.find_access(clock, os.environ, kubeconfig=kubeconfig)
     http = HttpsTransport(found.endpoint, found.credentials)
     records = NodeShutdownRecorder(Client(http, manager="lastcall-agent"), node_name, clock)
-    writing = asyncio.create_task(records.run(), name="the node's last word")
+    writing = asyncio.create_task(records.run(), name="shutdown record")
     try:
         yield records
     finally:

@@ -1,4 +1,4 @@
-"""Joins the agent to the node's lease on shared storage, and to the API server that it tells of it."""
+"""Connects the agent to the node's lease on shared storage and to the API server that gets the report."""
 
 import asyncio
 import contextlib
@@ -22,20 +22,22 @@ from lastcall.storage.lease_reporter import StorageLeaseReporter, retract_record
 async def storage_lease_reporter(
     settings: StorageLeaseSettings | None, node_name: str, kubeconfig: str = "", leases: StorageLeases | None = None
 ) -> AsyncIterator[None]:
-    """While the context lasts the lease is told of; without settings, what was told of it before is taken back.
+    """Reports the lease while the context lasts; without settings, removes the record of an earlier configuration.
 
-    InvalidInput if no API server is named. ``leases`` are those of this machine's sanlock, unless others are given.
+    InvalidInput if no API server is configured. ``leases`` defaults to this machine's sanlock.
     """
     clock = SystemClock()
     found = access.find_access(clock, os.environ, kubeconfig=kubeconfig)
     http = HttpsTransport(found.endpoint, found.credentials)
     word = KubeStorageAnnotation(Client(http, manager="lastcall-agent"), node_name)
     if settings is None:
-        telling = retract_record(word, clock)
+        reporting = retract_record(word, clock)
     else:
         leases = leases or Sanlock()
-        telling = StorageLeaseReporter(settings.sanlock, leases=leases, word=word, clock=clock, boot_id=boot_id()).run()
-    running = asyncio.create_task(telling, name="the lease on shared storage")
+        reporting = StorageLeaseReporter(
+            settings.sanlock, leases=leases, word=word, clock=clock, boot_id=boot_id()
+        ).run()
+    running = asyncio.create_task(reporting, name="the lease on shared storage")
     try:
         yield
     finally:

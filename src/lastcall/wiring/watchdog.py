@@ -1,4 +1,4 @@
-"""Joins the agent's watchdog mode to the real device and to the API server."""
+"""Connects the agent's watchdog mode to the device and the API server."""
 
 import asyncio
 import contextlib
@@ -27,45 +27,45 @@ from lastcall.watchdog.peers import WatchdogPeers
 log = logging.getLogger(__name__)
 
 Keeping = Callable[[WatchdogSettings, Callable[[KeeperStatus], None]], AbstractAsyncContextManager[WatchdogKeeper]]
-"""Keeps a watchdog while the context lasts; the second argument hears of each round."""
+"""Keeps a watchdog while the context lasts; the second argument receives the status of each round."""
 
 
 class AgentWatchdog:
-    """The agent's side of it: says whether the node goes down, and shows its rounds as metrics. Nothing without settings."""
+    """The agent's side: suspends the watchdog in a shutdown, exports its metrics. Does nothing without settings."""
 
     def __init__(self, settings: WatchdogSettings | None, keeping: Keeping | None, metrics: AgentMetrics) -> None:
         self._settings = settings
-        self._keeping = keeping
+        self._open_keeper = keeping
         self._metrics = metrics
         self._keeper: WatchdogKeeper | None = None
         self._rounds: KeeperStatus | None = None
 
     @contextlib.asynccontextmanager
     async def keep(self) -> AsyncIterator[None]:
-        """It is kept while the context lasts, if it is configured and there is one who keeps it."""
-        if self._settings is None or self._keeping is None:
+        """Keeps the watchdog while the context lasts, if it is configured."""
+        if self._settings is None or self._open_keeper is None:
             yield
             return
-        async with self._keeping(self._settings, self._on_round) as self._keeper:
+        async with self._open_keeper(self._settings, self._on_round) as self._keeper:
             yield
 
     def set_going_down(self, *, going_down: bool) -> None:
-        """A node that goes down by itself is not to be disturbed by a reset. Told again and again."""
+        """Suspends the watchdog while the node shuts down, so that no reset disturbs it. May be called repeatedly."""
         if self._keeper:
             self._keeper.suspend("the node is going down" if going_down else "")
 
     def reconfigure(self, settings: WatchdogSettings | None) -> None:
-        """A watchdog that runs stays as it is: what has changed is told."""
+        """Keeps a running watchdog as it is, and warns if its settings changed."""
         if settings != self._settings:
-            log.warning("configuration: watchdog: is taken over when the agent is started again")
+            log.warning("configuration: watchdog: a change takes effect when the agent restarts")
 
-    def _on_round(self, told: KeeperStatus) -> None:
-        before, self._rounds = self._rounds, told
-        self._metrics.set_watchdog(armed=told.armed, bound=told.bound, nodes=told.nodes)
+    def _on_round(self, status: KeeperStatus) -> None:
+        before, self._rounds = self._rounds, status
+        self._metrics.set_watchdog(armed=status.armed, bound=status.bound, nodes=status.nodes)
         self._metrics.count_renewals(
-            accepted=told.accepted - (before.accepted if before else 0),
-            failed=told.failed - (before.failed if before else 0),
-            withheld=told.withheld - (before.withheld if before else 0),
+            accepted=status.accepted - (before.accepted if before else 0),
+            failed=status.failed - (before.failed if before else 0),
+            withheld=status.withheld - (before.withheld if before else 0),
         )
 
 
@@ -78,9 +78,9 @@ async def watchdog_keeper(
     kubeconfig: str = "",
     kernel: WatchdogCalls | None = None,
 ) -> AsyncIterator[WatchdogKeeper]:
-    """A watchdog that is kept, and given back at the end if that may be. InvalidInput if no API server is named.
+    """A running keeper, which withdraws its promise at the end if it can. InvalidInput if no API server is configured.
 
-    The requests have connections of their own: they wait for nobody else's.
+    Its requests have connections of their own, so that they do not wait for other requests.
     """
     clock = SystemClock()
     found = access.find_access(clock, os.environ, kubeconfig=kubeconfig)
@@ -97,21 +97,21 @@ async def watchdog_keeper(
         peers=peers,
         on_round=on_round,
     )
-    talking = [asyncio.create_task(peers.run(), name="the watchdog's peers")] if peers else []
+    asking = [asyncio.create_task(peers.run(), name="the watchdog's peers")] if peers else []
     keeping = asyncio.create_task(keeper.run(), name="the machine's watchdog")
     try:
         yield keeper
         keeper.request_stop()
         await keeping
     finally:
-        await cancel_and_wait(keeping, *talking)
+        await cancel_and_wait(keeping, *asking)
         http.close()
 
 
 def _make_peers(
     settings: WatchdogSettings, node_name: str, boot: str, client: Client, clock: Clock
 ) -> WatchdogPeers | None:
-    """Who is asked when the API server is lost; None if nobody is."""
+    """The peers to ask when the API server is lost; None if not configured."""
     if settings.peers is None:
         return None
     return WatchdogPeers(

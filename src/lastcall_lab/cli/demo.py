@@ -1,4 +1,4 @@
-"""``lastcall demo``: a node of a small cluster goes down before your eyes."""
+"""``lastcall demo``: shows how a node of a small cluster shuts down."""
 
 import asyncio
 import contextlib
@@ -49,15 +49,15 @@ def command(runtime: str, logind: str) -> None:
 
 
 async def _run_until_signal(demo: Coroutine[object, object, Path]) -> Path:
-    """What it gives; Abort at a signal, once nothing of it runs any more."""
+    """Runs the demo and returns its result; raises Abort at a signal, after everything has ended."""
     from lastcall_lab.up.signals import call_at_signals
 
-    told = asyncio.Event()
-    call_at_signals(told.set)
-    showing, waiting = asyncio.ensure_future(demo), asyncio.ensure_future(told.wait())
+    interrupted = asyncio.Event()
+    call_at_signals(interrupted.set)
+    showing, waiting = asyncio.ensure_future(demo), asyncio.ensure_future(interrupted.wait())
     try:
         await wait_any(showing, waiting)
-        if told.is_set():
+        if interrupted.is_set():
             raise click.Abort
         return showing.result()
     finally:
@@ -66,7 +66,7 @@ async def _run_until_signal(demo: Coroutine[object, object, Path]) -> Path:
 
 @contextlib.contextmanager
 def _temporary_directory() -> Iterator[Path]:
-    """A temporary one. It stays if the demo comes to its end, or hangs: then its files can be looked at."""
+    """A temporary directory. It stays after success and after a hang, so that its files can be examined."""
     directory = Path(tempfile.mkdtemp(prefix="lastcall-demo-"))
     try:
         yield directory

@@ -1,4 +1,4 @@
-"""``lastcall lab``: Kubernetes in little on this machine, for trying, testing and rehearsing; never for production."""
+"""``lastcall lab``: a small Kubernetes on this machine for testing and rehearsals; never for production."""
 
 import asyncio
 import functools
@@ -25,12 +25,12 @@ def command() -> None:
 
 
 class _MachineParam(click.ParamType[str]):
-    """The name of a machine, which is that of its node."""
+    """The name of a machine, which is also the name of its node."""
 
     name = "node"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """As it is: it may stand in a URL."""
+        """Checks the name, which becomes part of a URL."""
         if not re.fullmatch(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?", value):
             self.fail(f'"{value}" is no name of a machine, which has small letters, digits, "-" and "."', param, ctx)
         return str(value)
@@ -105,7 +105,7 @@ def up_command(
     """Starts the lab and runs it until Ctrl-C."""
     from lastcall_lab.up.signals import exit_at_signals
 
-    exit_at_signals()  # most of the time until it is up goes by before there is a loop that hears them
+    exit_at_signals()  # most of the startup happens before there is an event loop that handles signals
     _preload_module("lastcall_lab.up.lab_process")
 
     from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode
@@ -130,7 +130,10 @@ def up_command(
 
 
 def _preload_module(module: str) -> None:
-    """Imports it with all that it needs. That stays: to look for garbage in it meanwhile takes a sixth of the start."""
+    """Imports the module with all its dependencies.
+
+    Garbage collection is off meanwhile: imported modules stay anyway, and collecting takes a sixth of the start.
+    """
     import gc
     import importlib
 
@@ -141,7 +144,7 @@ def _preload_module(module: str) -> None:
 
 
 def _set_up_logging(*, verbose: bool) -> None:
-    """What goes wrong is told with the name of who says it; all else only to those who want it."""
+    """Logs errors with the name of their component; everything else only with --verbose."""
     import logging
 
     from lastcall.adapters.telemetry import logs
@@ -155,7 +158,7 @@ def _set_up_logging(*, verbose: bool) -> None:
 
 
 def _print_instructions(wanted: "LabOptions", plane: "ControlPlane", machines: "LocalMachines") -> None:
-    """What people can do with a lab that is up."""
+    """Prints the commands for using a running lab."""
     nodes = "1 node" if len(machines.names) == 1 else f"{len(machines.names)} nodes"
     power = "lastcall lab power" + _kubeconfig_argument(wanted.kubeconfig)
     click.echo(f"The lab is up: {nodes}; for trying and testing, never for production.")
@@ -170,7 +173,7 @@ def _print_instructions(wanted: "LabOptions", plane: "ControlPlane", machines: "
 
 
 def _kubeconfig_argument(kubeconfig: Path) -> str:
-    """What the other commands of the lab need in order to find it: they do not go by $KUBECONFIG."""
+    """The kubeconfig argument of the lab's other commands, which do not use $KUBECONFIG."""
     from lastcall_lab.up.lab_process import default_kubeconfig
 
     return "" if kubeconfig == default_kubeconfig() else f" --kubeconfig {shlex.quote(str(kubeconfig))}"
@@ -239,7 +242,7 @@ def bmc_command(*, node: str, position: str | None, kubeconfig: Path | None, out
 def _fault_parameters(
     *, says: str | None, late: float | None, deaf: bool | None, stuck: bool | None, wired: str | None
 ) -> dict[str, str]:
-    """As ``bmc_command.Faults.told`` takes them: those that the command line names."""
+    """The faults on the command line, in the form of ``BmcFaults.with_values``."""
     named = {
         "says": says,
         "late": None if late is None else duration.format_seconds(late),

@@ -1,4 +1,4 @@
-"""``lastcall simulate``: a whole cluster in virtual time, and what becomes of it when something happens."""
+"""``lastcall simulate``: simulates a whole cluster in virtual time, with shutdowns and faults."""
 
 import json
 import shutil
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from lastcall_lab.simulation.runner import Story
     from lastcall_lab.simulation.scenario import Scenario, Verb
 
-TOLD = 25
-"""After so many seeds each somebody who waits hears how far it is."""
+PROGRESS_EVERY = 25
+"""Number of seeds between two progress messages in a terminal."""
 
 
 @click.command("simulate", short_help="A cluster in virtual time: what a shutdown or a fault would do to it.")
@@ -76,7 +76,7 @@ def command(
 
 
 def _play_seeds(story: "Story", first: int, seeds: int | None, output: str) -> bool:
-    """One seed in full, or the sum of many."""
+    """Prints one seed in full, or a summary of many."""
     return (
         _play_one(story(first), first, output)
         if seeds is None
@@ -85,7 +85,7 @@ def _play_seeds(story: "Story", first: int, seeds: int | None, output: str) -> b
 
 
 def _find_story(scenario: str, own: OwnCluster) -> "Story":
-    """Chance tells a story of its own with each seed."""
+    """Finds a scenario: a random one differs with each seed."""
     from lastcall.adapters.host.bounded_reads import CONFIG_BYTES
     from lastcall.cli.options import read_content
     from lastcall_lab.simulation.runner import same_scenario
@@ -105,7 +105,7 @@ def _find_story(scenario: str, own: OwnCluster) -> "Story":
 
 
 class _RandomStory(NamedTuple):
-    """A story that each seed tells in its own way, and all that can happen in it."""
+    """A scenario generator: each seed makes another scenario; and the events that are possible in it."""
 
     scenario: "Story"
     verbs: "Sequence[Verb]"
@@ -113,7 +113,7 @@ class _RandomStory(NamedTuple):
 
 
 def _random_stories() -> "Mapping[str, _RandomStory]":
-    """By name."""
+    """The random scenarios by name."""
     from lastcall_lab.simulation import chaos, failover_chaos
     from lastcall_lab.simulation.shipped_scenarios import CHAOS, FAILOVER_CHAOS
 
@@ -124,7 +124,7 @@ def _random_stories() -> "Mapping[str, _RandomStory]":
 
 
 def _read_own_cluster(own: OwnCluster) -> "RecordedState | None":
-    """The user's own cluster, if it is to be simulated; what is not simulated as it is goes to stderr."""
+    """The user's own cluster, if one is to be simulated; differences of the simulation go to stderr."""
     state = own.read_state() if own.source_option else None
     for warning in state.warnings if state else ():
         click.echo(plain_text(f"warning: {warning}"), err=True)
@@ -144,7 +144,7 @@ def _list_scenarios() -> None:
 
 
 def _play_one(scenario: "Scenario", seed: int, output: str) -> bool:
-    """Plays it and tells of it; whether all is well."""
+    """Runs the scenario and prints the result; returns whether all expectations hold."""
     from lastcall_lab.simulation.report import document, page, text
     from lastcall_lab.simulation.runner import run_rehearsal
 
@@ -159,7 +159,7 @@ def _play_one(scenario: "Scenario", seed: int, output: str) -> bool:
 
 
 def _text_columns() -> int:
-    """As wide as the terminal is, within what is easy to read; a file has the widest."""
+    """The width of the terminal, within limits for readability; a file gets the widest."""
     from lastcall_lab.simulation.report.text import COLUMNS
 
     if not sys.stdout.isatty():
@@ -168,7 +168,7 @@ def _text_columns() -> int:
 
 
 def _play_many(story: "Story", seeds: range, output: str) -> bool:
-    """The same for many seeds: a line for each that fails, and a summary; of chaos also which faults have struck."""
+    """Runs many seeds: a line for each failure, and a summary; for chaos also the faults that occurred."""
     from lastcall_lab.simulation.report import document, text
     from lastcall_lab.simulation.runner import run_rehearsals
     from lastcall_lab.simulation.tally import OutcomeTally
@@ -179,7 +179,7 @@ def _play_many(story: "Story", seeds: range, output: str) -> bool:
         tally.add(outcome)
         if output == "text" and not outcome.is_good:
             click.echo(text.failure_line(outcome))
-        if tally.seeds % TOLD == 0:
+        if tally.seeds % PROGRESS_EVERY == 0:
             _print_progress(f"{tally.seeds} of {len(seeds)} seeds, {len(tally.failed)} failed")
     if output == "json":
         click.echo(json.dumps(document.summary_document(tally), indent=2))
@@ -191,13 +191,13 @@ def _play_many(story: "Story", seeds: range, output: str) -> bool:
 
 
 def _print_progress(words: str) -> None:
-    """To whoever waits in front of a terminal."""
+    """Prints progress if standard error is a terminal."""
     if sys.stderr.isatty():
         click.echo(words, err=True)
 
 
 def _print_shortest(scenario: "Scenario", seed: int) -> bool:
-    """Prints a scenario that ``simulate`` takes, and what comes out of it as comments; LastcallError if all is well."""
+    """Prints the shortest failing scenario as YAML, its result as comments; LastcallError if none fails."""
     from lastcall.adapters.host.clock import SystemClock
     from lastcall_lab.simulation.report import text
     from lastcall_lab.simulation.runner import run_rehearsal

@@ -1,4 +1,4 @@
-"""The cluster of one's own that ``lastcall simulate`` is given: from a file of kubectl's, or as it is now."""
+"""The user's own cluster for ``lastcall simulate``: from a file by kubectl, or live."""
 
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class OwnCluster(NamedTuple):
-    """Where it is: in ``file`` (``-`` is standard input), or ``live`` where a kubeconfig says."""
+    """The source of the cluster: a ``file`` (``-`` is standard input), or ``live`` by a kubeconfig."""
 
     file: str | None
     live: bool
@@ -27,7 +27,7 @@ class OwnCluster(NamedTuple):
 
     @property
     def source_option(self) -> str:
-        """The option that asks for it, or nothing. UsageError if the options contradict each other."""
+        """The option that was used; None without one. UsageError if the options contradict each other."""
         if (self.kubeconfig or self.context) and not self.live:
             raise click.UsageError("--kubeconfig and --context say which cluster --from-cluster means: it is not given")
         if self.live and self.file:
@@ -35,7 +35,7 @@ class OwnCluster(NamedTuple):
         return "--from-cluster" if self.live else "--state" if self.file else ""
 
     def read_state(self) -> "RecordedState":
-        """InvalidInput tells of every object that cannot be simulated, and why."""
+        """Reads the cluster's state. InvalidInput lists every object that cannot be simulated, and why."""
         from lastcall_lab.simulation.recorded_cluster.state_file import read_state
 
         if self.live:
@@ -49,7 +49,7 @@ class OwnCluster(NamedTuple):
 
 
 async def list_objects(client: "Client") -> bytes:
-    """A List, as JSON, of all objects of the kinds that are simulated; of kinds that the cluster does not know, none.
+    """A List, as JSON, of all objects of the simulated kinds; none of kinds that the cluster does not know.
 
     LastcallError if one of them may not be listed, or the API server does not answer.
     """
@@ -67,7 +67,7 @@ async def list_objects(client: "Client") -> bytes:
 
 
 def _with_kind(items: "Sequence[msgspec.Raw]", resource: "ServedResource") -> "Iterator[msgspec.Raw]":
-    """An API server leaves out of a list's items what the list itself says: their kind."""
+    """Adds the kind to the items: an API server leaves it out, because the list states it."""
     for item in items:
         fields = msgspec.json.decode(item, type=dict[str, msgspec.Raw])
         fields["apiVersion"] = msgspec.Raw(msgspec.json.encode(resource.api_version))

@@ -1,4 +1,4 @@
-"""A real containerd for the lab, with pods in it: private, without a registry, gone without a trace."""
+"""A private containerd with pods for the lab: without a registry, and removed completely at the end."""
 
 from lastcall_lab.containerd.cri_runtime import LabCriRuntime
 from lastcall_lab.containerd.daemon import PrivateContainerd, unavailable_reason

@@ -44,13 +44,13 @@ disabled_plugins = [
 
 
 def write_configuration(file: Path, *, directory: Path, runc: str, snapshotter: str) -> None:
-    """Everything that this containerd makes lies below ``directory``."""
+    """Writes the configuration; all files of this containerd are below ``directory``."""
     text = _TEMPLATE.format(directory=directory, pause=PAUSE, snapshotter=snapshotter, runc=runc)
     file.write_text(text, encoding="utf-8")
 
 
 def choose_snapshotter(directory: Path) -> str:
-    """Either overlayfs or, where the kernel mounts none (as on top of another one), native, which copies files."""
+    """Returns overlayfs or, where the kernel cannot mount it (on top of another one), native, which copies files."""
     parts = {name: directory / "probe" / name for name in ("lower", "upper", "work", "merged")}
     for part in parts.values():
         part.mkdir(parents=True)

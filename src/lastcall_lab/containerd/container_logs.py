@@ -15,7 +15,7 @@ class CriLog:
         self._path = path
 
     async def read(self, position: int) -> tuple[Sequence[tuple[float, bytes]], int]:
-        """Whole lines from ``position`` on, some at a time."""
+        """Whole lines from ``position`` on, a limited number at a time."""
         return await asyncio.to_thread(self._read_lines, position)
 
     def _read_lines(self, position: int) -> tuple[list[tuple[float, bytes]], int]:

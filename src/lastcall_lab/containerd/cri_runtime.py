@@ -1,4 +1,4 @@
-"""Starts pods in a containerd as a kubelet does, so that there is something to end."""
+"""Starts pods in a containerd as a kubelet does."""
 
 import asyncio
 import shutil
@@ -22,14 +22,14 @@ from lastcall_lab.containerd.pod_launch import STEP, PodLaunch
 from lastcall_lab.processes import pod_addresses
 
 _LOOK = 0.2
-"""Seconds between two looks for containers that have ended: the CRI of containerd 1.6 has no events."""
+"""Seconds between two checks for ended containers: the CRI of containerd 1.6 has no events."""
 
 
 class LabCriRuntime(CriRuntime):
-    """``ports.PodRuntime`` and ``ports.PodStarter`` in one: what the lab's node runs its pods with.
+    """``ports.node.PodRuntime`` and ``ports.node.PodStarter``: the runtime of the lab's nodes.
 
-    Pods have the host's network. Logs and the emptyDirs lie below ``directory``; the pods' cgroups below ``cgroup``.
-    ``manifests`` tells of pods that an earlier life of this program started.
+    Pods have the host's network. Logs and the emptyDirs are below ``directory``; the pods' cgroups below ``cgroup``.
+    ``manifests`` returns the pods that an earlier run of this program started.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class LabCriRuntime(CriRuntime):
         self._ends: list[tuple[str, str, int | None]] = []
 
     async def start_pod(self, pod: Pod) -> RunningPod:
-        """One sandbox, then the containers one after the other; images must have been imported."""
+        """Starts the sandbox, then the containers in sequence; their images must have been imported."""
         check_startable(pod)
         await self.remove_pod(pod.metadata.uid)
         try:
@@ -67,7 +67,7 @@ class LabCriRuntime(CriRuntime):
         return live
 
     async def remove_pod(self, uid: str) -> None:
-        """StopPodSandbox and RemovePodSandbox; the pod's directory and cgroup go too."""
+        """Calls StopPodSandbox and RemovePodSandbox; removes the pod's directory and cgroup."""
         for sandbox in await self._list_sandboxes(uid):
             stop = cri.StopPodSandboxRequest(pod_sandbox_id=sandbox.id)
             await self.connection.call("StopPodSandbox", stop, within=STEP)
@@ -79,11 +79,11 @@ class LabCriRuntime(CriRuntime):
             await self.refresh_pods()
 
     async def next_ended(self) -> tuple[str, str, int | None]:
-        """Also what ended before this object was made, unless the pod's sandbox had been torn down by then."""
+        """The next end; includes earlier ends, unless the pod's sandbox had been torn down by then."""
         while not self._ends:
             try:
                 self._ends += await self._newly_ended()
-            except Unavailable:  # containers live on without their runtime: it tells later
+            except Unavailable:  # containers survive their runtime: it reports their ends later
                 pass
             if not self._ends:
                 await self._clock.sleep(_LOOK)
@@ -122,7 +122,7 @@ class LabCriRuntime(CriRuntime):
     untimed_logs = False
 
     async def create_sandbox(self, pod: Pod) -> RunningPod:
-        """Its sandbox. The pod's address is one of loopback, noted on the sandbox."""
+        """Creates the sandbox. The pod's address is one of loopback, noted on the sandbox."""
         check_startable(pod)
         uid = pod.metadata.uid
         box = await self._ready_sandbox(uid)
@@ -139,7 +139,7 @@ class LabCriRuntime(CriRuntime):
         return RunningPod(pod=pod, containers=running, sandbox=sandbox)
 
     async def launch_container(self, pod: Pod, container: Container, *, attempt: int) -> str:
-        """What is left of its last run is removed, but for the log."""
+        """Launches the container, after removing all of its last run but the log."""
         uid = pod.metadata.uid
         box = await self._ready_sandbox(uid)
         if box is None:
@@ -157,32 +157,32 @@ class LabCriRuntime(CriRuntime):
         return run
 
     def unmounted_reason(self, run: str) -> str:
-        """Empty: what mounts volumes itself shows them."""
+        """Empty: a runtime that mounts volumes itself shows them."""
         return ""
 
     def repeat_ends(self) -> None:
-        """By the times at which they ended."""
+        """All ends, ordered by their times."""
         self._told.clear()
         self._ends.clear()
 
     async def probe(self, live: RunningPod, container: str, handler: LifecycleHandler, limit: float) -> HookResult:
-        """As a hook is run."""
+        """Runs a probe the way hooks are run."""
         return await self.run_hook(live, container, handler, limit)
 
     def open_log(self, pod: Pod, container: str, attempt: int) -> CriLog:
-        """As the runtime writes it."""
+        """Opens the log as the runtime writes it."""
         return CriLog(self._directory_of(pod.metadata.uid) / "logs" / container / f"{attempt}.log")
 
     async def wait_for_probe_change(self, container_id: str = "") -> None:
-        """Programs do what they like."""
+        """Never returns: a program's answers to probes are unpredictable."""
 
     async def note_log_times(self) -> None:
-        """The runtime writes them."""
+        """Does nothing: the runtime writes the times itself."""
 
     async def execute(
         self, live: RunningPod, container: str, command: Sequence[str], *, stdin: bool, tty: bool
     ) -> ExecSession:
-        """By the runtime's streaming server."""
+        """Runs a program by the runtime's streaming server."""
         if container not in live.containers:
             raise InvalidInput(f"pod {live.pod.key}", [f"container {container}: does not run"])
         return await executions.start_execution(
@@ -208,7 +208,7 @@ class LabCriRuntime(CriRuntime):
         answer = await self.connection.call("ListContainers", cri.ListContainersRequest(filter=exited))
         new = [c for c in answer.containers if c.pod_sandbox_id in self._watched and c.id not in self._told]
         statuses = [await self.container_status(container.id) for container in new]
-        statuses = [status for status in statuses if status.id not in self._told]  # started again meanwhile
+        statuses = [status for status in statuses if status.id not in self._told]  # restarted meanwhile
         self._told.update(container.id for container in new)
         statuses.sort(key=lambda status: status.finished_at)
         return [
@@ -235,7 +235,7 @@ def _is_running(container: cri.Container) -> bool:
 
 
 def check_startable(pod: Pod) -> None:
-    """InvalidInput for what cannot be started here."""
+    """Raises InvalidInput for features that this runtime does not support."""
     violations = [] if pod.metadata.uid else ["metadata.uid: is missing"]
     kinds = {volume.name: volume.host_path or volume.empty_dir for volume in pod.spec.volumes or ()}
     violations += [f"volume {name}: must be a hostPath or an emptyDir" for name, kind in kinds.items() if kind is None]

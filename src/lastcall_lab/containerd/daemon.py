@@ -1,4 +1,4 @@
-"""A containerd of one's own: private sockets, state, images and cgroups, on a machine that need not have another."""
+"""A private containerd with its own sockets, state, images and cgroups; the machine need not run another one."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from lastcall.errors import Unavailable
 from lastcall_lab.containerd import configuration, images, leftovers
 
 _PROGRAMS = {"containerd": "containerd", "containerd-shim-runc-v2": "containerd", "ctr": "containerd", "runc": "runc"}
-"""What is needed, and the Debian packages that have it."""
+"""Required programs, and the Debian packages that contain them."""
 
 _UP = 90.0
 
@@ -35,9 +35,9 @@ def unavailable_reason() -> str | None:
 
 
 class PrivateContainerd:
-    """Runs from ``start`` to ``clean_up``; what it makes lies below ``directory`` and in the cgroup ``cgroup``.
+    """Runs from ``start`` to ``clean_up``; all its files are below ``directory``, its pods in ``cgroup``.
 
-    The verbs block: within an event loop use ``async with``, or ``asyncio.to_thread``. ``programs`` is a directory
+    The methods block: within an event loop use ``async with``, or ``asyncio.to_thread``. ``programs`` is a directory
     with another containerd than the installed one.
     """
 
@@ -52,11 +52,11 @@ class PrivateContainerd:
 
     @property
     def pid(self) -> int:
-        """The process of containerd; 0 while there is none."""
+        """The pid of containerd; 0 if it does not run."""
         return self._process.pid if self._process else 0
 
     def start(self) -> None:
-        """Starts it and, the first time, imports the images; returns when it answers. Unavailable shows its log."""
+        """Starts it and, the first time, imports the images; waits until it answers. Unavailable shows its log."""
         first = not (self.directory / "config.toml").exists()
         if first:
             self._write_configuration()
@@ -79,7 +79,7 @@ class PrivateContainerd:
             self._import_images()
 
     def stop(self) -> None:
-        """Ends containerd alone: containers live on in their shims."""
+        """Stops containerd alone: containers survive in their shims."""
         if self._process is not None:
             self._process.terminate()
             try:
@@ -95,15 +95,15 @@ class PrivateContainerd:
         self.start()
 
     def clean_up(self) -> list[int]:
-        """Ends all pods, containerd, and whatever is left: processes, mounts, cgroups, files.
+        """Ends all pods, containerd and leftovers: processes, mounts, cgroups, files.
 
-        Returns the processes that had outlived their containerd; it is empty when everything went well.
+        Returns the processes that had survived their containerd; normally none.
         """
         try:
             if self._process is not None:
                 asyncio.run(self.remove_pods())
         except Unavailable:
-            pass  # what lives on is killed below
+            pass  # survivors are killed below
         self.stop()
         killed = leftovers.remove_leftovers(self.directory, self.socket, self.cgroup)
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -176,7 +176,7 @@ def _is_installed(program: str) -> bool:
 
 
 def _cgroups_writable() -> bool:
-    """The one hierarchy of version 2, or the hierarchies of version 1 below a directory that need not be writable."""
+    """Whether cgroups can be made: in the hierarchy of version 2, or in all those of version 1."""
     tree = Path("/sys/fs/cgroup")
     top = tree if (tree / "cgroup.controllers").exists() else tree / "memory"
     probe = top / f"lc-{os.getpid()}"

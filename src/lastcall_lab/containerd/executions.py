@@ -1,4 +1,4 @@
-"""Programs that somebody runs in a container behind the CRI (``kubectl exec``), by the runtime's streaming server."""
+"""Programs run in a container behind the CRI (``kubectl exec``), by the runtime's streaming server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -20,7 +20,7 @@ _NOT_STARTED = 126
 
 
 class StreamedExecution:
-    """A program by the CRI's Exec. ``streams`` by their kind; ``tty``: it has a terminal."""
+    """A program run by the CRI's Exec. ``streams`` by their kind; ``tty``: with a terminal."""
 
     def __init__(self, connection: spdy.SpdyConnection, streams: dict[str, int], *, tty: bool) -> None:
         self._connection = connection
@@ -31,12 +31,12 @@ class StreamedExecution:
         self._code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     async def write(self, data: bytes) -> None:
-        """To its standard input, if it has one."""
+        """Writes to its standard input, if it has one."""
         if "stdin" in self._streams:
             await self._connection.send(self._streams["stdin"], data)
 
     def end_input(self) -> None:
-        """A terminal gets its end-of-file character."""
+        """Closes its standard input; a terminal gets its end-of-file character."""
         if "stdin" not in self._streams:
             return
         if self._tty:
@@ -45,13 +45,13 @@ class StreamedExecution:
             self._connection.end(self._streams["stdin"])
 
     def resize(self, width: int, height: int) -> None:
-        """Of its terminal, if it has one."""
+        """Resizes its terminal, if it has one."""
         if "resize" in self._streams:
             size = msgspec.json.encode({"Width": width, "Height": height})
             self._connection.post(self._streams["resize"], size)
 
     async def output(self) -> AsyncIterator[tuple[int, bytes]]:
-        """As it comes; last what the runtime says about a program that it cannot start."""
+        """Yields the output; if the program cannot be started, the runtime's message comes last."""
         try:
             async for channel, data in self._all_output():
                 yield channel, data
@@ -77,11 +77,11 @@ class StreamedExecution:
                 break
 
     async def wait(self) -> int:
-        """Its exit code; 126 if it could not be started. Known when the output has ended."""
+        """The exit code after the end of the output; 126 if it could not be started."""
         return await asyncio.shield(self._code)
 
     def kill(self) -> None:
-        """It is let go: as with any runtime, one that neither reads nor writes goes on."""
+        """Disconnects: as with any runtime, a program that neither reads nor writes goes on."""
         self._let_go = True
         self._connection.close()
 
@@ -89,7 +89,7 @@ class StreamedExecution:
 async def start_execution(
     runtime: CriConnection, container_id: str, command: Sequence[str], *, stdin: bool, tty: bool
 ) -> StreamedExecution:
-    """InvalidInput if the container does not run; Unavailable if the runtime, or its server, is not there."""
+    """Starts a program. InvalidInput if the container does not run; Unavailable if runtime or server is down."""
     request = cri.ExecRequest(container_id=container_id, cmd=command, stdin=stdin, stdout=True, stderr=not tty, tty=tty)
     try:
         url = (await runtime.call("Exec", request)).url
@@ -101,7 +101,7 @@ async def start_execution(
 
 
 def _parse_status(status: bytes) -> tuple[int, bytes]:
-    """The exit code, and what is to be said of a program that did not start."""
+    """The exit code, and the message for a program that did not start."""
     try:
         said: dict[str, Any] = msgspec.json.decode(status)
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""Container images made by hand from the machine's static busybox: no registry, no compiler, no docker."""
+"""Builds container images from the machine's static busybox, without registry, compiler or docker."""
 
 import gzip
 import hashlib
@@ -14,7 +14,7 @@ BUSYBOX = "localhost/lastcall/busybox:lab"
 """The image of containers: a shell and small tools."""
 
 PAUSE = "localhost/lastcall/pause:lab"
-"""The image of sandboxes: the same files, and a process that only waits."""
+"""The image of sandboxes: the same files, with a process that only waits."""
 
 _APPLETS = (
     "sh", "ash", "cat", "cp", "date", "echo", "env", "false", "head", "httpd", "id", "kill", "ls", "mkdir", "mv", "nc",
@@ -34,7 +34,7 @@ def find_busybox() -> str | None:
 
 
 def write_archive(archive: Path, busybox_path: str) -> None:
-    """An OCI image layout with both images as a tar archive, to be imported."""
+    """Writes an OCI image layout with both images as a tar archive for import."""
     layer = _image_layer(Path(busybox_path).read_bytes())
     packed = gzip.compress(layer, compresslevel=1, mtime=0)
     blobs = [packed]

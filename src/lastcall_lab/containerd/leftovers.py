@@ -1,4 +1,4 @@
-"""What a containerd leaves on its machine, and its removal: shims, processes, mounts, cgroups, sockets."""
+"""Finds and removes the leftovers of a containerd: shims, processes, mounts, cgroups, sockets."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ def shim_processes(socket: Path) -> list[int]:
 
 
 def remove_leftovers(directory: Path, socket: Path, cgroup: str) -> list[int]:
-    """Ends and removes everything that is still there; the processes that had to be killed for it."""
+    """Ends and removes all leftovers; returns the processes that had to be killed."""
     sockets = [Path(text.removeprefix("unix://")) for text in _shim_sockets(directory)]
     killed = [*shim_processes(socket), *_processes_in(cgroup)]
     for pid in killed:
@@ -33,16 +33,16 @@ def remove_leftovers(directory: Path, socket: Path, cgroup: str) -> list[int]:
 
 
 def remove_cgroup(cgroup: str) -> None:
-    """The cgroup and those below it, in every hierarchy; the runtime leaves those of pods to the kubelet."""
+    """Removes the cgroup and its children in every hierarchy; the runtime leaves pods' cgroups to the kubelet."""
     for directory in _cgroup_directories(cgroup):
         try:
             directory.rmdir()
-        except OSError:  # gone already, or a process has yet to leave it: the next removal gets it
+        except OSError:  # gone already, or not empty yet: the next removal gets it
             continue
 
 
 def cgroup_paths(cgroup: str) -> list[Path]:
-    """Where the cgroup is there, in every hierarchy."""
+    """The paths of the cgroup in every hierarchy where it exists."""
     relative = cgroup.lstrip("/")
     return [path for path in (_CGROUPS / relative, *_CGROUPS.glob(f"*/{relative}")) if path.is_dir()]
 
@@ -82,7 +82,7 @@ def _all_processes() -> Iterator[tuple[int, list[str]]]:
 
 
 def _shim_sockets(directory: Path) -> list[str]:
-    """The shims' sockets; they lie in /run/containerd/s, whatever containerd is told."""
+    """The shims' sockets, which are always in /run/containerd/s, whatever containerd's configuration says."""
     found = []
     for file in directory.glob("state/io.containerd.runtime.v2.task/*/*/address"):
         try:
@@ -100,7 +100,7 @@ def _kill_process(pid: int) -> None:
 
 
 def _wait_for_end(pids: list[int]) -> None:
-    """They are not this process's children: there is only looking."""
+    """Polls for the end: they are not this process's children."""
     for _ in range(1500):
         if not any(_is_alive(pid) for pid in pids):
             return

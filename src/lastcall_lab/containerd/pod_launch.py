@@ -1,4 +1,4 @@
-"""The steps by which a pod comes to run in a containerd, as a kubelet takes them."""
+"""The steps of starting a pod in a containerd, in a kubelet's order."""
 
 import asyncio
 from pathlib import Path
@@ -14,11 +14,11 @@ from lastcall.errors import InvalidInput
 from lastcall.model.pods import Container, Pod
 
 STEP = 60.0
-"""Seconds for one step of a start; fifty at once on a small machine take ten."""
+"""Seconds for one step of a start; fifty starts at once on a small machine take ten."""
 
 
 class PodLaunch:
-    """One pod on its way. ``directory`` is the pod's own, for logs and emptyDirs."""
+    """One pod being started. ``directory`` is the pod's own, for logs and emptyDirs."""
 
     def __init__(self, connection: CriConnection, pod: Pod, *, directory: Path, cgroup: str) -> None:
         self._connection = connection
@@ -38,14 +38,14 @@ class PodLaunch:
         )
 
     async def run_sandbox(self) -> str:
-        """Runs the sandbox; its id."""
+        """Runs the sandbox; returns its id."""
         await asyncio.to_thread(self._make_directories)
         answer = await self._call_runtime("RunPodSandbox", cri.RunPodSandboxRequest(config=self._config))
         sandbox: str = answer.pod_sandbox_id
         return sandbox
 
     async def start_container(self, container: Container, sandbox: str, *, attempt: int = 0) -> str:
-        """Starts a container in the sandbox; its id. InvalidInput if its image is not there."""
+        """Starts a container in the sandbox and returns its id. InvalidInput if its image is missing."""
         await asyncio.to_thread(self._make_log_directory, container)
         request = cri.CreateContainerRequest(
             pod_sandbox_id=sandbox, config=self._container_config(container, attempt), sandbox_config=self._config
@@ -76,7 +76,7 @@ class PodLaunch:
         )
 
     def _security_context(self, container: Container) -> cri.LinuxContainerSecurityContext:
-        """The container's own user and group, else the pod's."""
+        """The user and group of the container, else those of the pod."""
         contexts = [context for context in (container.security_context, self._pod.spec.security_context) if context]
         users = [context.run_as_user for context in contexts if context.run_as_user is not None]
         groups = [context.run_as_group for context in contexts if context.run_as_group is not None]

@@ -1,8 +1,8 @@
-"""SPDY/3.1 as far as a container runtime's streaming server needs it from its client: many streams on one connection.
+"""A minimal SPDY/3.1 client for a container runtime's streaming server: many streams on one connection.
 
-By WebSocket the server of containerd 1.6 speaks ``v4.channel.k8s.io`` at most, which cannot say that the input is over.
-There is no flow control, since the server has none; what headers it sends is of no interest. Its decompressor accepts
-headers that were compressed without SPDY's dictionary.
+By WebSocket the server of containerd 1.6 speaks at most ``v4.channel.k8s.io``, which cannot close the input. There is
+no flow control, since the server has none; its headers are ignored. Its decompressor accepts headers that were
+compressed without SPDY's dictionary.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ _SYN_STREAM, _RST_STREAM, _PING, _GOAWAY = 1, 3, 6, 7
 _FIN = 1
 _CONTROL = 0x80000000
 _LONGEST = 32 * 1024
-"""Bytes in one frame that is sent."""
+"""The most bytes in one sent frame."""
 
 
 class SpdyFrame(NamedTuple):
-    """What came on a stream; ``last`` if nothing comes there any more."""
+    """A frame received on a stream; ``last`` if it is the stream's last one."""
 
     stream: int
     data: bytes
@@ -32,7 +32,7 @@ class SpdyFrame(NamedTuple):
 
 
 class SpdyConnection:
-    """To one server; streams are opened from this side only."""
+    """A connection to one server; only this side opens streams."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -42,7 +42,7 @@ class SpdyConnection:
 
     @classmethod
     async def open(cls, url: str, *, protocol: str) -> "SpdyConnection":
-        """Of an http URL, for this protocol upon the streams. Unavailable if there is none to be had."""
+        """Connects to an http URL, with this protocol upon the streams; Unavailable if that fails."""
         parts = urlsplit(url)
         try:
             reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
@@ -61,7 +61,7 @@ class SpdyConnection:
         return cls(reader, writer)
 
     def open_stream(self, **headers: str) -> int:
-        """A new one, with its number."""
+        """Opens a stream and returns its number."""
         number, self._next = self._next, self._next + 2
         pairs = [part for pair in headers.items() for part in pair]
         block = struct.pack("!I", len(headers)) + b"".join(
@@ -72,7 +72,7 @@ class SpdyConnection:
         return number
 
     async def send(self, stream: int, data: bytes) -> None:
-        """Returns when there is room for more; what a server that has gone does not read is dropped."""
+        """Sends, and waits for room in the buffer; data for a disconnected server is dropped."""
         for start in range(0, len(data), _LONGEST):
             self.post(stream, data[start : start + _LONGEST])
             try:
@@ -81,15 +81,15 @@ class SpdyConnection:
                 return
 
     def post(self, stream: int, data: bytes) -> None:
-        """Some bytes, without waiting."""
+        """Sends a few bytes without waiting."""
         self._writer.write(struct.pack("!II", stream, len(data)) + data)
 
     def end(self, stream: int) -> None:
-        """Nothing more is sent on it."""
+        """Closes our side of the stream."""
         self._writer.write(struct.pack("!II", stream, _FIN << 24))
 
     async def frames(self) -> AsyncIterator[SpdyFrame]:
-        """What comes, until the connection ends."""
+        """Yields received frames until the connection ends."""
         while True:
             try:
                 first, second = struct.unpack("!II", await self._reader.readexactly(8))
@@ -108,7 +108,7 @@ class SpdyConnection:
                 return
 
     def close(self) -> None:
-        """At once."""
+        """Closes the connection at once."""
         self._writer.close()
 
     def _send_control(self, kind: int, content: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The lab's control plane: API server, controllers, and the files by which kubectl finds them."""
+"""The lab's control plane: API server, controllers, and the files that kubectl needs."""
 
 import asyncio
 import secrets
@@ -33,7 +33,7 @@ USER = "lab-admin"
 
 @dataclass(frozen=True)
 class ControlPlaneLocation:
-    """Where the control plane listens and keeps its files. Port 0 means any that is free."""
+    """The address and the directory of the control plane. Port 0 selects a free one."""
 
     directory: Path
     kubeconfig: Path
@@ -42,9 +42,9 @@ class ControlPlaneLocation:
 
 
 class ControlPlane:
-    """Runs from ``run`` until it is cancelled or ``stop`` is called. ``without`` names controllers that do not run.
+    """Runs from ``run`` until it is cancelled or ``stop`` is called. ``without`` names disabled controllers.
 
-    Made in two steps, since its files are read and made in between: ``prepare``, then ``run``.
+    Two steps, because callers read its files in between: ``prepare``, then ``run``.
     """
 
     def __init__(
@@ -76,35 +76,35 @@ class ControlPlane:
         )
         self._front: HttpServer | None = None
         self.authority = b""
-        """The certificate of who has signed the server's, in PEM."""
+        """The certificate of the authority that signed the server's, in PEM."""
         self._token = ""
         self.bmc_password = ""
-        """Of the machines' BMCs, for who fences them."""
+        """The password of the machines' BMCs, for fencing."""
         self.pages: RequestHandler = self.server
-        """What answers; the lab puts its own pages before the API."""
+        """The handler of requests; the lab puts its own pages in front of the API."""
         self.up = asyncio.Event()
         """Set when kubectl can be used."""
 
     @property
     def url(self) -> str:
-        """Where the API is served."""
+        """The URL of the API."""
         return self._front.url if self._front else ""
 
     def client(self, user: UserInfo) -> Client:
-        """Somebody's client, within this process."""
+        """A client within this process that acts as this user."""
         return Client(InProcessTransport(self.server, user), manager=user.name.rpartition(":")[2])
 
     def _controller_client(self, user: UserInfo) -> Client:
         return Client(InProcessTransport(self.server, user), manager="kube-controller-manager")
 
     def issue_token(self, user: UserInfo) -> str:
-        """A new one by which the API knows somebody for as long as this control plane lives."""
+        """A new token that identifies the user for as long as this control plane runs."""
         token = secrets.token_urlsafe(24)
         self.server.identities.add(token, user.name, user.groups)
         return token
 
     async def prepare(self) -> None:
-        """Certificates, tokens and controllers; InvalidInput if ``without`` names no controller."""
+        """Makes certificates, tokens and controllers; InvalidInput if ``without`` names an unknown controller."""
         await asyncio.to_thread(self._read_files)
         self.server.identities.add(self._token, USER, ("system:masters", "system:authenticated"))
         controllers = make_controllers(
@@ -118,7 +118,7 @@ class ControlPlane:
         self.runner = ControllerRunner(cluster, self._clock, controllers)
 
     async def run(self) -> None:
-        """Serves, and runs the controllers. InvalidInput or RefusedForSafety if port or kubeconfig cannot be used."""
+        """Serves the API and runs the controllers. InvalidInput or RefusedForSafety: unusable port or kubeconfig."""
         directory = self._place.directory
         self._front = HttpServer(
             self.pages,
@@ -135,7 +135,7 @@ class ControlPlane:
             await asyncio.to_thread(kubeconfig.remove_kubeconfig, self._place.kubeconfig, url=self.url)
 
     def _listen_and_announce(self, front: HttpServer) -> None:
-        """Listens, and writes down where: at the port of the last time, if nobody asks for another or has taken it."""
+        """Listens and records the port: the requested one, else that of the last start if it is free."""
         kept = self._place.directory / "port"
         last = secret_files.read_port(kept)
         try:
@@ -150,7 +150,7 @@ class ControlPlane:
         )
 
     def stop(self) -> None:
-        """Makes ``run`` return soon, once it serves."""
+        """Makes a serving ``run`` return soon."""
         if self._front:
             self._front.stop()
 
@@ -163,7 +163,7 @@ class ControlPlane:
         self.server.identities.service_tokens.secret = secret_files.read_signing_key(directory / "service-account.key")
 
     def _make_certificates(self) -> bytes:
-        """The authority's certificate; made once for a directory, the server's anew each time."""
+        """The authority's certificate, made once for each directory; the server's is made at each start."""
         directory, now = self._place.directory, self._clock.wall()
         authority = secret_files.read_authority(directory / "ca.pem", directory / "ca.key", now=now)
         names = ["localhost", self._place.host, "kubernetes", "kubernetes.default", "kubernetes.default.svc"]

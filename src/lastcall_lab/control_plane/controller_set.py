@@ -1,4 +1,4 @@
-"""All controllers of the lab, by the names by which they can be switched off."""
+"""All controllers of the lab, by the names that disable them."""
 
 from collections.abc import Collection, Sequence
 
@@ -31,7 +31,7 @@ from lastcall_lab.volumes.provisioner import Provisioner
 from lastcall_lab.volumes.storage import Storage
 
 _UNWATCHED = ("events",)
-"""Resources whose objects nobody owns, and which are too many to be looked at each time."""
+"""Resources whose objects have no dependents, and are too numerous to check each time."""
 
 
 def make_controllers(
@@ -42,10 +42,11 @@ def make_controllers(
     without: Collection[str] = (),
     roles: bool = False,
 ) -> Sequence[Controller]:
-    """All but those of the names in ``without``; InvalidInput if one of these is no controller.
+    """Makes all controllers but those in ``without``; InvalidInput if one of these is unknown.
 
-    ``authority`` is the certificate, PEM, by which pods know the API server; ``storage`` is what the toy driver is for;
-    ``renewals`` are those of nodes whose leases are not written each time; ``roles`` also those for ClusterRoles.
+    ``authority`` is the certificate, PEM, by which pods verify the API server. ``storage`` is the storage of the toy
+    driver. ``renewals`` are those of nodes whose leases are not written each time. ``roles`` adds the controllers for
+    ClusterRoles.
     """
     found = _cluster_controllers(authority, renewals)
     if roles:
@@ -62,7 +63,7 @@ def make_controllers(
 
 
 def _cluster_controllers(authority: str, renewals: Renewals | None) -> list[Controller]:
-    """Those that any cluster has."""
+    """The controllers of every cluster."""
     stored = [one for one in built_in_resources() if not one.stored_as and (not one.verbs or "watch" in one.verbs)]
     owned = {
         (one.api_version, one.kind): ServedKind(one.storage, one.namespaced)

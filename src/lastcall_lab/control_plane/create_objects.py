@@ -1,4 +1,4 @@
-"""Objects as they stand in manifests, made through the API."""
+"""Creates objects of manifests through the API."""
 
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import dict_resource
@@ -6,11 +6,11 @@ from lastcall.errors import AlreadyExists
 from lastcall_lab.apiserver.values.request import Object
 
 _PLURALS = {"s": ("s", "ses"), "y": ("y", "ies")}
-"""Endings of kinds whose plural is not made by an s alone."""
+"""Endings of kinds whose plural does not simply add an s."""
 
 
 async def create_object(client: Client, obj: Object) -> None:
-    """Makes the object; one that is there already stays as it is. NotFound if there is no such kind."""
+    """Creates the object; an existing one stays as it is. Raises NotFound if there is no such kind."""
     group, _, version = obj["apiVersion"].rpartition("/")
     try:
         await client.create(

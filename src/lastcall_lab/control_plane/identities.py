@@ -1,4 +1,4 @@
-"""As whom the lab's own programs ask the API server: identities of least rights, as in a cluster."""
+"""The identities of the lab's own programs at the API server, with least privilege, as in a cluster."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -36,7 +36,7 @@ _ACCOUNTS: Mapping[str, str] = {
     "taint-eviction-controller": "node-controller",
     "ttl-after-finished": "ttl-after-finished-controller",
 }
-"""The service account of each controller (``cmd/kube-controller-manager/app``), which its ClusterRole is bound to."""
+"""The service account of each controller (``cmd/kube-controller-manager/app``), bound to its ClusterRole."""
 
 _DRIVER: Mapping[str, tuple[PolicyRule, ...]] = {
     "csi-attacher": (
@@ -48,22 +48,22 @@ _DRIVER: Mapping[str, tuple[PolicyRule, ...]] = {
         PolicyRule(("create", "patch"), ("",), ("events",)),
     ),
 }
-"""What the controllers of the lab's storage driver write."""
+"""The resources that the lab's storage controllers write."""
 
 
 def service_account_identity(namespace: str, name: str) -> UserInfo:
-    """The user that a service account is."""
+    """The user name of a service account."""
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", _AUTHENTICATED)
     return UserInfo(f"system:serviceaccount:{namespace}:{name}", groups)
 
 
 def kubelet_identity(node: str) -> UserInfo:
-    """The user that the kubelet of a node is."""
+    """The user name of a node's kubelet."""
     return UserInfo(f"system:node:{node}", ("system:nodes", _AUTHENTICATED))
 
 
 def controller_identity(name: str, resource: str) -> UserInfo:
-    """As whom a controller of the lab writes objects of a resource: the service account that it has in a cluster."""
+    """The service account with which a controller writes objects of a resource, as in a cluster."""
     if name == "scheduler":
         return SCHEDULER
     if name == "serviceaccount" and resource == "configmaps":
@@ -78,12 +78,12 @@ AGENT = service_account_identity(SYSTEM_NAMESPACE, agent.NAME)
 
 
 def agent_identity(node: str) -> UserInfo:
-    """Lastcall's agent on a node, whose token is bound to it, as ``lastcall manifests agent --own-node`` wants it."""
+    """The agent on a node, whose token is bound to it, as ``lastcall manifests agent --own-node`` requires."""
     return replace(AGENT, extra={own_node.CLAIM: [node]})
 
 
 def client_by_controller(client: Callable[[UserInfo], T]) -> Callable[[str, str], T]:
-    """Gives the client by which a controller writes objects of a resource; one for each identity."""
+    """Returns a function from controller and resource to a client; one client for each identity."""
     made: dict[str, T] = {}
 
     def of(name: str, resource: str) -> T:
@@ -98,7 +98,8 @@ def client_by_controller(client: Callable[[UserInfo], T]) -> Callable[[str, str]
 def cluster_roles() -> Iterator[Object]:
     """ClusterRoles of the lab's own programs, beside those of every cluster, and their bindings.
 
-    The lab's controllers patch what those of Kubernetes update. Agents have what ``lastcall manifests agent`` gives them.
+    The lab's controllers patch where those of Kubernetes update. Agents have the grants of ``lastcall manifests
+    agent``.
     """
     expected = {role["metadata"]["name"]: rules_of(role) for role in bootstrap.cluster_roles()}
     for account in sorted({*_ACCOUNTS.values()}):

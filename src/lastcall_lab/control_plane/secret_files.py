@@ -1,6 +1,6 @@
-"""The files that the control plane keeps in its directory: made once, read at each start, checked before they are used.
+"""The control plane's secret files: created once, read at each start, validated before use.
 
-A file that cannot be what it should be is refused: an empty token or key would let everybody in.
+An invalid file is refused: an empty token or key would admit every client.
 """
 
 import re
@@ -22,11 +22,11 @@ _TOKEN = re.compile(rb"[A-Za-z0-9._~+/=-]{%d,}" % _SHORTEST)
 _ANEW = "remove the file, and a new one is made"
 _PORTS = range(1, 65536)
 _LEAST_DAYS = 90
-"""So long a certificate authority must still be valid when the lab starts."""
+"""Seconds for which a certificate authority must still be valid when the lab starts."""
 
 
 def read_secret(path: Path) -> str:
-    """A token or password; InvalidInput if the file has another content."""
+    """Reads a token or password; InvalidInput if its format is wrong."""
     content = _read_or_make(path, lambda: secrets.token_urlsafe(24).encode())
     if not _TOKEN.fullmatch(content):
         what = "is empty" if not content.strip() else f"is not {_SHORTEST} or more letters, digits and -._~+/="
@@ -35,7 +35,7 @@ def read_secret(path: Path) -> str:
 
 
 def read_signing_key(path: Path) -> bytes:
-    """A key that signs tokens; InvalidInput if it is too short to be one."""
+    """Reads a key that signs tokens; InvalidInput if it is too short."""
     content = _read_or_make(path, lambda: secrets.token_bytes(32))
     if len(content) < _SHORTEST:
         what = "is empty" if not content else f"has {len(content)} bytes, which are fewer than {_SHORTEST}"
@@ -44,7 +44,7 @@ def read_signing_key(path: Path) -> bytes:
 
 
 def read_port(path: Path) -> int:
-    """The port of the last start; 0 if there was none. InvalidInput if the file has another content."""
+    """The port of the last start; 0 if there was none. InvalidInput if the file is malformed."""
     if not path.exists():
         return 0
     said = private_files.read_file(path).strip()
@@ -54,9 +54,10 @@ def read_port(path: Path) -> int:
 
 
 def read_authority(certificate: Path, private: Path, *, now: float) -> certificates.CertificatePair:
-    """The certificate authority; a new one if one of its files is not there, or it ends soon. InvalidInput if they are not one.
+    """Reads the certificate authority; makes a new one if a file is missing or it expires soon.
 
-    ``now`` is in seconds since 1970. The kubeconfig, which has the certificate, is written anew at each start.
+    Raises InvalidInput if the files are malformed. ``now`` is in seconds since 1970. The kubeconfig, which contains the
+    certificate, is rewritten at each start.
     """
     if not (certificate.exists() and private.exists()):
         return _new_authority(certificate, private, now)
@@ -79,14 +80,14 @@ def read_authority(certificate: Path, private: Path, *, now: float) -> certifica
 
 def _new_authority(certificate: Path, private: Path, now: float) -> certificates.CertificatePair:
     made = certificates.new_authority("lastcall-lab", now=now)
-    certificate.unlink(missing_ok=True)  # who is interrupted between the two files leaves none that fit no key
+    certificate.unlink(missing_ok=True)  # an interruption between the two files leaves none without its key
     private_files.write_file(private, made.key)
     private_files.write_file(certificate, made.certificate)
     return made
 
 
 def _read_or_make(path: Path, make: Callable[[], bytes]) -> bytes:
-    """What is in a file; made once for a directory."""
+    """The content of a file, which is made once for each directory."""
     if not path.exists():
         private_files.write_file(path, make())
     return private_files.read_file(path)

@@ -1,1 +1,1 @@
-"""The demo: a node with a dozen pods goes down before your eyes."""
+"""The demo: shows how a node with a dozen pods shuts down."""

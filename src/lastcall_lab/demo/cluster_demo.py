@@ -1,4 +1,4 @@
-"""The demo: a shop on three nodes under load. One is shut down by its button, later another's plug is pulled."""
+"""The demo: a shop under load on three nodes. One node is shut down by its button, another one loses its power."""
 
 import logging
 from collections.abc import Iterator
@@ -40,13 +40,13 @@ from lastcall_lab.volumes.volume_store import DirectoryVolumes
 
 HERE = Path(__file__).parent
 RATE = 40.0
-"""Requests in a second."""
+"""Requests per second."""
 PATIENCE = 170.0
-"""Seconds after which it hangs, also on a machine that is very busy; usually it takes one minute."""
+"""Seconds after which the demo counts as hung, even on a very busy machine; it usually takes a minute."""
 
 
 class ClusterDemo:
-    """One demo in a directory of its own; ``node`` is the one that is shut down."""
+    """One demo with its own directory; ``node`` is the one that is shut down."""
 
     def __init__(self, directory: Path, *, console: Console) -> None:
         self._directory = directory
@@ -58,7 +58,7 @@ class ClusterDemo:
         self._page = directory
 
     async def run(self) -> Path:
-        """Shows it all; the path of the HTML report. TimedOut if something hangs."""
+        """Runs all of it; returns the path of the HTML report. Raises TimedOut if something hangs."""
         logging.getLogger("lastcall").setLevel(logging.CRITICAL)
         random = SystemRandom()
         storage = Storage(DirectoryVolumes(self._directory / "volumes"), self._clock)
@@ -106,7 +106,7 @@ class ClusterDemo:
         self._page.write_text(render_html(down, gone))
 
     async def _run_power_loss(self, storage: Storage) -> Chapter:
-        """The second act."""
+        """The second act: a power loss."""
         self._print_line(f"\nThe second act: {self.node} is switched on again ...")
         await self._machines.switch(self.node, PowerSwitch.ON.value)
         await self._machines.wait_until_ready()
@@ -123,7 +123,7 @@ class ClusterDemo:
         return await gone.run(node)
 
     async def _run_shutdown(self) -> None:
-        """The first act."""
+        """The first act: a shutdown."""
         self._view.show_text("starting three nodes and a shop on them ...")
         await self._machines.wait_until_ready()
         await self._create_objects(self._client)
@@ -162,7 +162,7 @@ class ClusterDemo:
             await create_object(client, obj)
 
     async def _wait_until_complete(self) -> None:
-        """Every workload has as many ready pods as it wants."""
+        """Waits until every workload has as many ready pods as it wants."""
         while not await self._is_complete():
             await self._clock.sleep(0.1)
 
@@ -176,7 +176,7 @@ class ClusterDemo:
         return True
 
     def _count_lost_pods(self, kind: str) -> int:
-        """Pods that cannot be there, since their node is off."""
+        """Pods that cannot be running, since their node is off."""
         off = any(one["name"] == self.node and one["power"] == "off" for one in self._machines.status())
         return int(off and kind == "daemonsets")
 
@@ -189,7 +189,7 @@ class ClusterDemo:
         return list((await self._client.list(PODS, fields=fields)).items)
 
     def _shop_doors(self) -> list[ListenAddress]:
-        """The shop, as customers on the nodes that stay find it."""
+        """The addresses of the shop for clients on the remaining nodes."""
         return [
             door
             for name, host in self._machines.hosts.items()
@@ -220,7 +220,7 @@ class ClusterDemo:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def _shutdown_timeline(self) -> Timeline:
-        """Of the shutdown, from what the agent has written."""
+        """The timeline of the shutdown from the agent's journal."""
         journals = JournalFiles(self._directory / "machines" / self.node / "agent")
         latest = journals.latest()
         if latest is None:
@@ -234,7 +234,7 @@ _WORKLOADS = (
     ("statefulsets", None, "readyReplicas"),
     ("daemonsets", "desiredNumberScheduled", "numberReady"),
 )
-"""Resource, where its status says how many pods it wants (None: in its spec), and how many are ready."""
+"""Resource, path of the desired number of pods in the status (None: in the spec), and of the ready number."""
 
 
 def _read_documents(path: Path) -> Iterator[dict[str, Any]]:

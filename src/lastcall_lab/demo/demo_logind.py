@@ -1,4 +1,4 @@
-"""The demo's power button: an embedded logind that needs nothing, or the real one on a private bus."""
+"""The demo's power button: an embedded logind without requirements, or the real one on a private bus."""
 
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,7 +17,7 @@ from lastcall_lab.private_logind import PrivateLogind
 
 @dataclass(frozen=True, kw_only=True)
 class DemoLogind:
-    """A logind for the agent, its button, and ``off``, which returns when the machine would have gone down."""
+    """A logind for the agent, its button, and ``off``, which returns when the machine would power off."""
 
     logind: Logind
     keeper: LockKeeper
@@ -28,7 +28,7 @@ class DemoLogind:
 
 @contextlib.asynccontextmanager
 async def open_embedded_logind(clock: Clock, state_dir: Path) -> AsyncIterator[DemoLogind]:
-    """Logind in this process."""
+    """A logind within this process."""
     logind = FakeLogind(clock)
 
     async def off() -> None:
@@ -45,7 +45,7 @@ async def open_embedded_logind(clock: Clock, state_dir: Path) -> AsyncIterator[D
 
 @contextlib.asynccontextmanager
 async def open_private_logind(clock: Clock, state_dir: Path) -> AsyncIterator[DemoLogind]:
-    """systemd-logind itself on a bus of its own, where nothing can be powered off."""
+    """A real systemd-logind on a private bus, where nothing can be powered off."""
     if reason := PrivateLogind.why_not():
         raise LastcallError(f"--logind private: {reason}")
     with PrivateLogind() as logind:

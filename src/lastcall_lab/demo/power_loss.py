@@ -1,4 +1,4 @@
-"""The demo's second act: the plug of a node is pulled under a database, and lastcall's controller fails it over."""
+"""The demo's second act: a node with a database loses its power, and lastcall's controller fails it over."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,13 +14,13 @@ from lastcall_lab.volumes.storage import Storage
 from lastcall_lab.volumes.volume_events import find_violations
 
 SUSPECT_AFTER = "21s"
-"""Of silence, as the demo's FencePolicy says: two heartbeats are missed."""
+"""Seconds of silence in the demo's FencePolicy: two heartbeats are missed."""
 
 _LOOK = 0.1
 
 
 class PowerLossAct:
-    """``say`` tells people; ``volumes`` is the directory of the volumes' files."""
+    """``say`` prints a line; ``volumes`` is the directory of the volumes' files."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class PowerLossAct:
         self._pulled = 0.0
 
     async def run(self, node: str) -> Chapter:
-        """Pulls the plug; what was said of it, when the databases of the node run elsewhere."""
+        """Cuts the power; returns the timeline when the node's databases run elsewhere."""
         lost = {
             pod["metadata"]["name"]: pod["metadata"]["uid"]
             for pod in await self._list_databases()
@@ -71,19 +71,19 @@ class PowerLossAct:
         return list((await self._client.list(PODS, namespace="shop", labels="app=database")).items)
 
     async def _find_databases(self, names: dict[str, str]) -> list[Object]:
-        """The databases of these names, an empty object for each that is not there now."""
+        """The databases of these names; an empty object for each that does not exist now."""
         found = {pod["metadata"]["name"]: pod for pod in await self._list_databases()}
         missing: Object = {"metadata": {"name": "", "uid": ""}, "status": {}}
         return [found.get(name, missing) for name in names]
 
     def _written_rows(self) -> dict[Path, bytes]:
-        """What the databases have written so far, by their files."""
+        """The rows that the databases have written so far, from their files."""
         return {path: path.read_bytes() for path in self._volumes.rglob("rows")}
 
     # -- what is said --------------------------------------------------------------------------------------------------
 
     async def _show_events(self) -> None:
-        """The controller's, as kubectl would show them."""
+        """Prints the controller's events as kubectl shows them."""
         events = [one for one in (await self._client.list(EVENTS)).items if one.get("reportingComponent") == COMPONENT]
         for event in sorted(events, key=lambda one: int(one["metadata"]["resourceVersion"])):
             if event["metadata"]["uid"] not in self._told:
@@ -96,7 +96,7 @@ class PowerLossAct:
         self._say(f"{at:7.2f} s  {text}")
 
     def _check_storage(self, before: dict[Path, bytes]) -> None:
-        """By what the storage has seen, not by what the controller says of itself."""
+        """Checks the result by the storage's records, not by the controller's reports."""
         kept = all(path.read_bytes().startswith(rows) for path, rows in before.items())
         count = sum(rows.count(b"\n") for rows in before.values())
         broken = find_violations(self._storage.records)

@@ -1,4 +1,4 @@
-"""Clients of the demo's shop: a request every few milliseconds, each counted, so that a lost one is seen."""
+"""Clients of the demo's shop: a request every few milliseconds; lost ones are counted."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _PATIENCE = 5.0
 
 @dataclass
 class RequestCounts:
-    """Requests so far; ``lost`` by why."""
+    """Requests so far; ``lost`` by reason."""
 
     sent: int = 0
     good: int = 0
@@ -22,16 +22,16 @@ class RequestCounts:
 
     @property
     def lost_requests(self) -> int:
-        """All that were lost."""
+        """The number of lost requests."""
         return sum(self.lost.values())
 
     def count_lost(self, why: str) -> None:
-        """One more."""
+        """Counts a lost request."""
         self.lost[why] = self.lost.get(why, 0) + 1
 
 
 class RequestLoad:
-    """Sends ``rate`` requests in a second, each on a connection of its own, to doors that are asked for each time."""
+    """Sends ``rate`` requests per second, each on its own connection, to addresses that are read each time."""
 
     def __init__(self, doors: Callable[[], list[ListenAddress]], clock: Clock, *, rate: float) -> None:
         self._doors = doors
@@ -40,7 +40,7 @@ class RequestLoad:
         self.counts = RequestCounts()
 
     async def run(self) -> None:
-        """Until cancelled; requests under way are given up then, and counted as neither good nor lost."""
+        """Runs until cancelled; requests under way are aborted then and not counted."""
         under_way = OrderedTaskGroup()
         due = self._clock.boottime()
         try:

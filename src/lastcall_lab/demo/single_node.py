@@ -1,4 +1,4 @@
-"""Runs the demo: starts the node and its pods, presses the power button, shows what happens, leaves a report."""
+"""The demo with a single node: starts its pods, presses the power button, shows the shutdown, writes a report."""
 
 import asyncio
 import logging
@@ -29,11 +29,11 @@ from lastcall_lab.static_node.status_files import StatusFiles
 
 HERE = Path(__file__).parent
 PATIENCE = 60.0
-"""Seconds in which everything must have started, and in which it must have ended."""
+"""Seconds within which everything must have started, and within which it must have ended."""
 
 
 class SingleNodeDemo:
-    """One demo in a directory of its own; ``endpoint`` is a CRI socket, None for plain processes."""
+    """One demo with its own directory; ``endpoint`` is a CRI socket, None for plain processes."""
 
     def __init__(self, directory: Path, *, endpoint: str | None, logind: str, console: Console) -> None:
         self._directory = directory
@@ -47,7 +47,7 @@ class SingleNodeDemo:
         )
 
     async def run(self) -> Path:
-        """Shows it all; the path of the HTML report. TimedOut if something hangs."""
+        """Runs all of it; returns the path of the HTML report. Raises TimedOut if something hangs."""
         self._write_files()
         logging.getLogger("lastcall").setLevel(logging.CRITICAL)
         async with (
@@ -141,6 +141,6 @@ class SingleNodeDemo:
 
 
 def _is_starting(pod: dict[str, Any]) -> bool:
-    """Also a job that has not done its work yet."""
+    """Whether the pod is not running yet, or is a job that has not finished."""
     phase = pod["status"]["phase"]
     return phase == "Pending" or bool(phase == "Running" and pod["spec"]["restartPolicy"] == "Never")

@@ -1,4 +1,4 @@
-"""What the demo shows while it runs: a line a pod in a terminal, plain lines elsewhere."""
+"""The demo's display: a line for each pod in a terminal, plain lines elsewhere."""
 
 import sys
 from collections.abc import Callable
@@ -39,7 +39,7 @@ _STYLES = {
 
 _COLUMNS = ("pod", "state", "phase", "seconds")
 _WIDE = 70
-"""Columns of a terminal that has room for all; a narrower one shows a pod's name, which folds, and its state."""
+"""Width of a terminal for all columns; a narrower one shows only a pod's name, folded, and its state."""
 
 
 @dataclass
@@ -54,7 +54,7 @@ class _Row:
 
 
 class DemoView:
-    """Follows the events of one shutdown. ``now`` gives CLOCK_BOOTTIME seconds, ``footer`` what stands below the pods."""
+    """Follows one shutdown's events. ``now`` gives CLOCK_BOOTTIME seconds, ``footer`` the text below the pods."""
 
     def __init__(self, console: Console, now: Callable[[], float], footer: Callable[[], str] = lambda: "") -> None:
         self._footer = footer
@@ -70,23 +70,23 @@ class DemoView:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether there is a terminal to draw in."""
+        """Whether the output is a terminal that can be drawn on."""
         return self._console.is_terminal
 
     def show_text(self, text: str) -> None:
-        """A headline in the terminal, a line elsewhere."""
+        """Shows a headline in the terminal, a line elsewhere."""
         self.headline = text
         if not self.is_terminal:
             sys.stdout.write(f"{text}\n")
             sys.stdout.flush()
 
     def add_pod(self, pod: Pod, phase: str) -> None:
-        """A pod that is there before the shutdown, in phase Running or Succeeded."""
+        """Adds a pod that exists before the shutdown, in phase Running or Succeeded."""
         state = "running" if phase == "Running" else phase
         self._rows[pod.metadata.uid] = _Row(name=pod.key, priority=pod_priority(pod), state=state)
 
     def show_event(self, event: JournalEvent) -> None:
-        """Takes note of an event."""
+        """Records an event and shows it."""
         if isinstance(event, ShutdownStarted):
             self._began, self._plan = event.at, event.phases
         elif isinstance(event, PhaseStarted):
@@ -121,7 +121,7 @@ class DemoView:
                 row.ended = event.at
 
     def to_table(self) -> Table:
-        """The table as of now."""
+        """The current table."""
         table = Table(title=self.headline, title_justify="left", title_style="bold", expand=False, box=None)
         table.caption, table.caption_justify = self._footer() or None, "left"
         columns = _COLUMNS if self._console.width >= _WIDE else _COLUMNS[:2]

@@ -1,1 +1,1 @@
-"""Stand-ins for logind, fencers, watchdogs and storage; contract tests hold them against the real ones."""
+"""Fakes of logind, fences, watchdogs and storage; contract tests compare them with the real ones."""

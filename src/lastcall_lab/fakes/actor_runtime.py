@@ -1,6 +1,6 @@
-"""A pod runtime whose containers are scripted actors: for virtual time, with a record of the truth.
+"""A pod runtime with scripted containers for virtual time; it records what really happened.
 
-``deliveries`` is what really reached whom and when; tests judge by it and not by what the agent says of itself.
+``deliveries`` lists what reached each container and when; tests judge by it, not by the agent's own reports.
 """
 
 import asyncio
@@ -21,28 +21,28 @@ from lastcall_lab.processes import pod_addresses
 
 
 class ContainerScript(Facts, frozen=True):
-    """What a container does. Seconds; ``inf`` for never."""
+    """The behavior of a container. Seconds; ``inf`` for never."""
 
     after_term: float = 0.0  # from SIGTERM to its end
-    hook: float = 0.0  # how long its exec or httpGet preStop hook takes
+    hook: float = 0.0  # duration of its exec or httpGet preStop hook
     hook_ok: bool = True
     after_kill: float = 0.0  # from SIGKILL to its end; inf: stuck in the kernel
     code: int = 0  # its exit code when it ends by itself
-    takes: float = 0.0  # from the order to start it until it runs
-    lives: float = math.inf  # from its start to its end, if nobody ends it
+    takes: float = 0.0  # from the start order until it runs
+    lives: float = math.inf  # from its start to its own end
     ready_after: float = 0.0  # from its start until its probes succeed
     healthy_for: float = math.inf  # from its start until they fail
-    broken: str = ""  # why it cannot be started
+    broken: str = ""  # why it cannot start
 
 
 Script = Callable[[Pod, str, int], ContainerScript]
-"""What a container of a pod does in its run with that number, 0 for the first."""
+"""The script of a pod's container for the run with that number, 0 for the first."""
 
 
 class Delivery(NamedTuple):
-    """Something that reached a container: ``what`` is start, hook, hook over, TERM, KILL or exit.
+    """An event at a container: ``what`` is start, hook, hook over, TERM, KILL or exit.
 
-    ``began``: of a hook that is over, when that one had begun. Two run at once when kubelet and agent both end a pod.
+    ``began``: the start of the hook that is over. Two hooks run at once when kubelet and agent both end a pod.
     """
 
     at: float
@@ -61,7 +61,7 @@ class _Actor:
         self.code: int | None = None
 
     def next_probe_turn(self, now: float) -> float:
-        """In how many seconds its probes begin to succeed, or to fail."""
+        """Seconds until its probes begin to succeed, or to fail."""
         age = now - self.began
         return min(
             (at - age for at in (self.behaviour.ready_after, self.behaviour.healthy_for) if at > age), default=math.inf
@@ -69,22 +69,22 @@ class _Actor:
 
 
 class ActorLog:
-    """``kubelet.runtime.Log`` of an actor, which says when it starts, hears a signal, and ends."""
+    """``kubelet.runtime.Log`` of an actor, with lines for its start, its signals and its end."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[float, bytes]] = []
 
     async def read(self, position: int) -> tuple[Sequence[tuple[float, bytes]], int]:
-        """All lines since then."""
+        """All lines since ``position``."""
         return self.lines[position:], len(self.lines)
 
 
 class ActorRuntime:
-    """``ports.PodRuntime`` and ``kubelet.runtime.NodeRuntime`` for scripted containers.
+    """``ports.node.PodRuntime`` and ``kubelet.runtime.NodeRuntime`` for scripted containers.
 
-    It outlives the agents and kubelets that use it, as containerd does: what its actors do belongs to whoever has made
-    it (``virtual.Process``), not to who asks. ``script`` tells what containers do that are
-    started; those of ``add`` do as they are told there.
+    It outlives the agents and kubelets that use it, as containerd does: its tasks belong to its creator
+    (``virtual.VirtualProcess``), not to the caller. ``script`` returns the script of containers that are started;
+    ``add`` takes those of its own.
     """
 
     mounts = True
@@ -109,11 +109,11 @@ class ActorRuntime:
         """Hears each."""
         self._away = False
         self._moved = Signal()
-        """Set when it may answer otherwise."""
+        """Set when its answers may change."""
 
     @property
     def away(self) -> bool:
-        """While true, every verb raises Unavailable."""
+        """While true, every method raises Unavailable."""
         return self._away
 
     @away.setter
@@ -124,7 +124,7 @@ class ActorRuntime:
     def add(
         self, pod: Pod, behaviours: dict[str, ContainerScript] | None = None, *, only: Collection[str] | None = None
     ) -> RunningPod:
-        """A pod that runs from now on: all of its containers that last, or only some of them."""
+        """Adds a running pod, with all of its lasting containers or only some of them."""
         uid = pod.metadata.uid
         names = [c.name for c in pod.spec.containers]
         names += [c.name for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
@@ -140,15 +140,15 @@ class ActorRuntime:
         return live
 
     def exit_container(self, container_id: str, code: int = 0) -> None:
-        """A container ends by itself."""
+        """Ends a container by itself."""
         self._run_action(self._actors[container_id], 0.0, code)
 
     def running(self) -> list[str]:
-        """The ids of the containers that have not ended."""
+        """The ids of the running containers."""
         return [name for name, actor in self._actors.items() if not actor.ended.is_set()]
 
     def pull_power(self) -> None:
-        """The power is gone: everything is, without a word."""
+        """Cuts the power: everything ends at once, without a notification."""
         for task in self._acting:
             task.cancel()
         self._acting = []
@@ -157,27 +157,27 @@ class ActorRuntime:
     # -- ports.PodRuntime ----------------------------------------------------------------------------------------------
 
     async def list_pods(self) -> Sequence[RunningPod]:
-        """Pods with at least one container that has not ended."""
+        """Pods with at least one running container."""
         self._ensure_reachable()
         return [live for live in map(self._refresh_pod, self._live.values()) if live.containers]
 
     async def refresh_pods(self) -> Sequence[RunningPod]:
-        """The same: nothing is cached here."""
+        """As ``list_pods``: nothing is cached here."""
         return await self.list_pods()
 
     async def reread_pod(self, live: RunningPod) -> RunningPod | None:
-        """The same."""
+        """As ``list_pods``, for one pod."""
         self._ensure_reachable()
         known = self._live.get(live.pod.metadata.uid)
         now = self._refresh_pod(known) if known else None
         return now if now and now.containers else None
 
     async def ping(self) -> None:
-        """At once."""
+        """Returns at once."""
         self._ensure_reachable()
 
     async def run_hook(self, live: RunningPod, container: str, hook: LifecycleHandler, limit: float) -> HookResult:
-        """A scripted hook, which ends with its container; a sleep hook sleeps."""
+        """Runs a scripted hook, which ends with its container; a sleep hook sleeps."""
         if self.away:
             return HookResult(ok=False, message="the runtime is away")
         actor = self._actors[live.containers[container]]
@@ -196,7 +196,7 @@ class ActorRuntime:
         return HookResult(ok=actor.behaviour.hook_ok)
 
     async def stop_container(self, container_id: str, grace: float) -> int | None:
-        """SIGTERM once, then waits; kills by itself at the next whole second after ``grace``."""
+        """Sends SIGTERM once, then waits; kills at the next whole second after ``grace``."""
         self._ensure_reachable()
         actor = self._actors.get(container_id)
         if actor is None:
@@ -226,20 +226,20 @@ class ActorRuntime:
             self._run_action(actor, actor.behaviour.after_kill, 137)
 
     async def tear_down_pod(self, live: RunningPod) -> None:
-        """Its address is free; its logs stay. A pod of which something runs is left alone."""
+        """Frees its address; its logs stay. A pod with a running container is left alone."""
         self._ensure_reachable()
         known = self._live.get(live.pod.metadata.uid)
         if known and not self._refresh_pod(known).containers:
             del self._live[live.pod.metadata.uid]
 
     def kill_seconds(self, containers: int) -> float:
-        """As it was told to be."""
+        """The configured value."""
         return self._kill_margin
 
     # -- ports.PodStarter and kubelet.runtime.NodeRuntime --------------------------------------------------------------
 
     async def start_pod(self, pod: Pod) -> RunningPod:
-        """All containers one after the other; init containers are waited for."""
+        """Starts all containers in sequence, and waits for init containers."""
         await self.create_sandbox(pod)
         for container in (*(pod.spec.init_containers or ()), *pod.spec.containers):
             actor = self._actors[await self.launch_container(pod, container, attempt=0)]
@@ -252,7 +252,7 @@ class ActorRuntime:
         return self._refresh_pod(self._live[pod.metadata.uid])
 
     async def create_sandbox(self, pod: Pod) -> RunningPod:
-        """Its address is as a process has it."""
+        """Creates the sandbox; addresses are those of the process runtime."""
         self._ensure_reachable()
         uid = pod.metadata.uid
         if uid not in self._live:
@@ -260,7 +260,7 @@ class ActorRuntime:
         return self._refresh_pod(self._live[uid])
 
     async def launch_container(self, pod: Pod, container: Container, *, attempt: int) -> str:
-        """As its script says."""
+        """Launches the container by its script."""
         self._ensure_reachable()
         uid, name = pod.metadata.uid, container.name
         if uid not in self._live:
@@ -282,7 +282,7 @@ class ActorRuntime:
         return run
 
     async def probe(self, live: RunningPod, container: str, handler: LifecycleHandler, limit: float) -> HookResult:
-        """As its script says."""
+        """Answers by its script."""
         actor = self._actors.get(live.containers.get(container, ""))
         if self.away or actor is None or actor.ended.is_set():
             return HookResult(ok=False, message=f'no container "{container}" runs')
@@ -292,7 +292,7 @@ class ActorRuntime:
         return HookResult(ok=False, message="HTTP probe failed with statuscode: 503")
 
     async def wait_for_probe_change(self, container_id: str = "") -> None:
-        """What probes answer is in the script; else a container's end changes it, or that the runtime goes or comes."""
+        """Waits for a change in the script's probes, the container's end, or a change of the runtime's availability."""
         actor = self._actors.get(container_id)
         turn = actor.next_probe_turn(self._clock.boottime()) if actor else math.inf
         if turn == math.inf:
@@ -301,20 +301,20 @@ class ActorRuntime:
             await wait_first(self._moved.next(), self._clock.sleep(turn))
 
     def open_log(self, pod: Pod, container: str, attempt: int) -> ActorLog:
-        """What happened to it."""
+        """The log of its events."""
         return self._logs.get((pod.metadata.uid, container, attempt), ActorLog())
 
     async def note_log_times(self) -> None:
-        """Actors know the time."""
+        """Does nothing: actors log times themselves."""
 
     async def execute(
         self, live: RunningPod, container: str, command: Sequence[str], *, stdin: bool, tty: bool
     ) -> ExecSession:
-        """Actors run no programs."""
+        """Raises an error: actors run no programs."""
         raise InvalidInput(f"pod {live.pod.key}", [f"container {container}: is an actor, which runs no programs"])
 
     async def remove_pod(self, uid: str) -> None:
-        """SIGKILL for all of it."""
+        """Kills all containers."""
         live = self._live.get(uid)
         for run in self._refresh_pod(live).containers.values() if live else ():
             await self.kill_container(run)
@@ -324,15 +324,15 @@ class ActorRuntime:
             del self._logs[key]
 
     async def next_ended(self) -> tuple[str, str, int | None]:
-        """In the order in which they ended."""
+        """The next end, in order."""
         return await self._ended.get()
 
     def unmounted_reason(self, run: str) -> str:
-        """Empty: what mounts volumes itself shows them."""
+        """Empty: a runtime that mounts volumes itself shows them."""
         return ""
 
     def repeat_ends(self) -> None:
-        """In the order in which they ended."""
+        """All ends, in order."""
         self._ended = asyncio.Queue()
         for uid, name, run in self._history:
             live = self._live.get(uid)

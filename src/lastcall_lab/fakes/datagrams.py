@@ -1,4 +1,4 @@
-"""A network for datagrams that is none: addresses by name, and whoever uses it decides what is lost, and how late the rest is."""
+"""A fake network for datagrams: its user decides which are lost, and how late the others arrive."""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
@@ -7,13 +7,13 @@ from lastcall.errors import LastcallError, Unavailable
 
 Address = tuple[str, int]
 _ROOM = 256
-"""Datagrams that wait to be read; what comes beyond is lost, as the kernel does it."""
+"""Datagrams in a receive queue; further ones are lost, as in the kernel."""
 
 
 class FakeNetwork:
-    """``lag`` gives, for a sender's and a receiver's address, the seconds that a datagram takes; None: it is lost.
+    """``lag`` returns the delay in seconds between two addresses (sender, receiver); None: lost.
 
-    ``copies`` gives how many of one arrive; UDP allows more than one.
+    ``copies`` returns how many of a datagram arrive; UDP allows more than one.
     """
 
     def __init__(self, lag: Callable[[str, str], float | None] = lambda _, __: 0.0) -> None:
@@ -23,7 +23,7 @@ class FakeNetwork:
         self._bound: dict[Address, FakeDatagrams] = {}
 
     def open(self, address: str, port: int) -> "FakeDatagrams":
-        """A socket; Unavailable if the port is taken."""
+        """Opens a socket; Unavailable if the port is taken."""
         if not address:
             raise LastcallError(f"{address}: is no address")
         if (address, port) in self._bound:
@@ -32,7 +32,7 @@ class FakeNetwork:
         return bound
 
     def carry_datagram(self, data: bytes, sender: Address, to: Address) -> None:
-        """Sends it on its way."""
+        """Sends a datagram on its way."""
         self.sent += 1
         for _ in range(self.copies()):
             lag = self.lag(sender[0], to[0])
@@ -44,12 +44,12 @@ class FakeNetwork:
             self._bound[to].deliver(data, sender)
 
     def remove_socket(self, address: Address) -> None:
-        """Nobody is there any more."""
+        """Closes the socket at this address."""
         self._bound.pop(address, None)
 
 
 class FakeDatagrams:
-    """``ports_watchdog.Datagrams`` on it."""
+    """``ports.watchdog.Datagrams`` on it."""
 
     def __init__(self, network: FakeNetwork, address: Address) -> None:
         self._network = network
@@ -60,34 +60,34 @@ class FakeDatagrams:
 
     @property
     def bound_address(self) -> Address:
-        """The one that is bound."""
+        """The address that the socket is bound to."""
         return self._address
 
     def deliver(self, data: bytes, sender: Address) -> None:
-        """One more."""
+        """Delivers a datagram."""
         if self._others and (sender[1] != self._address[1] or sender[0] not in self._peers):
             self._others.deliver(data, sender)
         elif not self._waiting.full():
             self._waiting.put_nowait((data, sender))
 
     def send(self, data: bytes, to: Address) -> None:
-        """``ports_watchdog.Datagrams.send``."""
+        """``ports.watchdog.Datagrams.send``."""
         self._network.carry_datagram(data, self._address, to)
 
     async def receive(self) -> tuple[bytes, Address]:
-        """``ports_watchdog.Datagrams.receive``."""
+        """``ports.watchdog.Datagrams.receive``."""
         return await self._waiting.get()
 
     def receive_waiting(self, most: int) -> Sequence[tuple[bytes, Address]]:
-        """``ports_watchdog.Datagrams.receive_waiting``."""
+        """``ports.watchdog.Datagrams.receive_waiting``."""
         return [self._waiting.get_nowait() for _ in range(min(most, self._waiting.qsize()))]
 
     def split_off_peers(self, peers: Collection[str]) -> "FakeDatagrams":
-        """``ports_watchdog.Datagrams.split_off_peers``."""
+        """``ports.watchdog.Datagrams.split_off_peers``."""
         self._others = self._others or FakeDatagrams(self._network, self._address)
         self._peers = peers
         return self._others
 
     def close(self) -> None:
-        """``ports_watchdog.Datagrams.close``."""
+        """``ports.watchdog.Datagrams.close``."""
         self._network.remove_socket(self._address)

@@ -1,7 +1,7 @@
-"""A fence in this process, for virtual time: it asks a machine's fake BMC, with all the faults that one can be given.
+"""A fence within this process, for virtual time: it uses a machine's fake BMC with its injected faults.
 
-What a BMC may do wrong is said there (``bmc.Faults``): it lies, is late, answers nobody, does not switch, or stands for
-another machine. Here it gets a name, a patience, and answers that are written down beforehand.
+``machines.bmc.BmcFaults`` lists the faults: the BMC lies, is late, does not answer, does not switch, or controls
+another machine. This class adds a name, a timeout and scripted answers.
 """
 
 from collections import deque
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 class FakeFence:
-    """``ports_fences.Fence``. ``patience``: seconds for a question that changes nothing.
+    """``ports.fences.Fence``. ``patience``: seconds for a request that changes nothing.
 
-    ``script``: what is answered to the next questions for the status, in order, in place of what the BMC would say; when
-    it is used up, the BMC is asked. ``asked`` notes each verb with the time at which it began.
+    ``script``: the answers to the next status requests, in order, in place of the BMC's; when it is used up, the BMC
+    answers. ``asked`` records each request with its start time.
     """
 
     def __init__(self, name: str, bmc: Bmc, clock: Clock, *, patience: float = 10.0) -> None:
@@ -35,17 +35,17 @@ class FakeFence:
 
     @property
     def name(self) -> str:
-        """In the policy."""
+        """The fencer's name in the policy."""
         return self._name
 
     async def read_target(self) -> FenceTarget:
-        """The machine that the BMC is wired to. TimedOut."""
+        """The machine that the BMC is wired to. Raises TimedOut."""
         self._log_call("target")
         await self._within_patience(self._bmc.is_powered(), self._patience)
         return FenceTarget(system_uuid=self._bmc.uuid, name=self._name)
 
     async def read_power(self) -> FenceAnswer:
-        """As it is written down, or as the BMC says; UNKNOWN if it does not answer."""
+        """The scripted answer, or the BMC's; UNKNOWN if it does not answer."""
         self._log_call("status")
         try:
             if self.script:
@@ -56,12 +56,12 @@ class FakeFence:
         return FenceAnswer(power=PowerState.ON if powered else PowerState.OFF)
 
     async def switch_off(self, within: float) -> None:
-        """Switches off. TimedOut."""
+        """Switches off. Raises TimedOut."""
         self._log_call("off")
         await self._within_patience(self._bmc.power(on=False), within)
 
     async def switch_on(self, within: float) -> None:
-        """Switches on. TimedOut."""
+        """Switches on. Raises TimedOut."""
         self._log_call("on")
         await self._within_patience(self._bmc.power(on=True), within)
 

@@ -1,4 +1,4 @@
-"""Keeping a FakeLogind's lock over the death of a pretended process."""
+"""Keeps a FakeLogind's lock beyond the death of a simulated process."""
 
 import asyncio
 import contextvars
@@ -11,7 +11,7 @@ from lastcall_lab.fakes.logind import FakeLogind
 
 
 class FakeLockHolder:
-    """What survives: it has one copy of the lock at most, and closes it when its time has come.
+    """The surviving part: it has one copy of the lock at most, and closes it at its deadline.
 
     ``on_death`` is called when it is killed.
     """
@@ -26,7 +26,7 @@ class FakeLockHolder:
         self._home = contextvars.copy_context()
 
     def take(self, descriptor: int) -> None:
-        """Takes this copy in place of the one before, with no time set to close it."""
+        """Takes this copy in place of the previous one, without a deadline."""
         before, self.descriptor = self.descriptor, descriptor
         self._forget_deadline()
         self.deadline = math.inf
@@ -41,13 +41,13 @@ class FakeLockHolder:
             self.logind.close(descriptor)
 
     def drop_at(self, boottime: float) -> None:
-        """Closes its copy then."""
+        """Closes its copy at that time."""
         self._forget_deadline()
         self.deadline = boottime
         self._closing = asyncio.create_task(self._drop_at(boottime), name="the lock's deadline", context=self._home)
 
     def die(self, *, noticed: bool = True) -> None:
-        """This process is killed: the kernel closes its copy. ``noticed``: by a keeper that lives on."""
+        """This process is killed, and the kernel closes its copy. ``noticed``: by a keeper that still runs."""
         self.drop()
         if noticed and self.on_death:
             self.on_death()
@@ -64,7 +64,7 @@ class FakeLockHolder:
 
 
 class FakeLockKeeper:
-    """``ports.LockKeeper`` of one pretended process; those of one node share the holder."""
+    """``ports.node.LockKeeper`` of one simulated process; those of one node share the holder."""
 
     def __init__(self, holder: FakeLockHolder) -> None:
         self._holder = holder
@@ -72,22 +72,22 @@ class FakeLockKeeper:
         self._own: int | None = None
         self._dead = False
         self.refusing = 0
-        """How many of the next calls of ``release`` end with Unavailable; the holder's copy is not closed by them."""
+        """The next calls of ``release`` that raise Unavailable and leave the holder's copy open."""
 
     @property
     def is_held(self) -> bool:
-        """Whether a lock is kept now."""
+        """Whether a lock is held now."""
         return self._own is not None or self._holder.descriptor is not None
 
     async def recover(self) -> bool:
-        """Takes back what an earlier process left."""
+        """Takes back the lock of an earlier process."""
         if self._own is None and self._holder.descriptor is not None:
             self._own = self._holder.logind.duplicate(self._holder.descriptor)
             self._holder.on_death = self._replace_holder
         return self.is_held
 
     async def keep_lock(self, descriptor: int) -> None:
-        """Takes over the descriptor and leaves a copy with the holder; the lock before is closed afterwards."""
+        """Takes ownership of the descriptor and leaves a copy with the holder; then closes the previous lock."""
         before, self._own = self._own, descriptor
         self._holder.take(self._holder.logind.duplicate(descriptor))
         self._holder.on_death = self._replace_holder
@@ -95,12 +95,12 @@ class FakeLockKeeper:
             self._holder.logind.close(before)
 
     async def set_deadline(self, boottime: float) -> None:
-        """The holder's copy is closed then, whatever becomes of this process."""
+        """Has the holder's copy closed then, even if this process dies."""
         if self._holder.descriptor is not None:
             self._holder.drop_at(boottime)
 
     async def release(self) -> None:
-        """Every copy is closed when this returns; nothing that a killed process still tries reaches the holder."""
+        """Closes every copy before it returns; late requests of a killed process do not reach the holder."""
         if not self._dead:
             self._close_copy()
             if self.refusing:
@@ -109,7 +109,7 @@ class FakeLockKeeper:
             self._holder.drop()
 
     def _replace_holder(self) -> None:
-        """The holder has died: another one gets a copy, and the deadline, if that is not past."""
+        """The holder has died: a new one gets a copy, and the deadline, if that is not past."""
         deadline = self._holder.deadline
         if self._own is not None and self._clock.boottime() < deadline:
             self._holder.take(self._holder.logind.duplicate(self._own))

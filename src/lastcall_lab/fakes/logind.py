@@ -1,7 +1,7 @@
-"""systemd-logind as an object in this process: for virtual time, and for machines that have no logind.
+"""systemd-logind as an object in this process, for virtual time and for machines without logind.
 
-It decides as the real one was seen to decide (systemd 252 and 257; one contract suite holds for both). Descriptors are
-numbers of its own: they are duplicated and closed here, not by the operating system.
+Its decisions are those observed of the real one (systemd 252 and 257; one contract suite checks both). Descriptors are
+its own numbers: ``duplicate`` and ``close`` replace the operating system's calls.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ _FIRST_DESCRIPTOR = 1000
 
 
 class FakeLogind:
-    """``ports.Logind``, and the machine around it.
+    """``ports.node.Logind``, and the machine around it.
 
-    ``version`` is systemd's: before 257 a begun shutdown cannot be cancelled, and a schedule is not told by signals.
+    ``version`` is systemd's: before 257 a started shutdown cannot be cancelled, and a schedule causes no signals.
     """
 
     def __init__(self, clock: Clock, *, version: int = 257, files: FakeLimitFiles | None = None) -> None:
@@ -49,7 +49,7 @@ class FakeLogind:
         self._schedule: asyncio.Task[None] | None = None
         self._background: list[asyncio.Task[None]] = []
         self.moved = Signal()
-        """Set when a session may be answered otherwise than before."""
+        """Set when the answers to a session may change."""
         self._home = contextvars.copy_context()
 
     # -- ports.Logind --------------------------------------------------------------------------------------------------
@@ -64,15 +64,15 @@ class FakeLogind:
     # -- what people and programs do -----------------------------------------------------------------------------------
 
     async def power_off(self) -> None:
-        """Begins a shutdown. ShutdownUnderWay, NotPermitted if the target is masked."""
+        """Begins a shutdown. Raises ShutdownUnderWay; NotPermitted if the target is masked."""
         self._shut_down("poweroff")
 
     async def reboot(self) -> None:
-        """The same, for a reboot."""
+        """Begins a reboot; raises as ``power_off``."""
         self._shut_down("reboot")
 
     async def schedule(self, kind: str, seconds: float) -> None:
-        """A shutdown of this kind begins so many seconds from now."""
+        """Schedules a shutdown of this kind in so many seconds."""
         self.check()
         self._drop_schedule()
         self._scheduled = kind
@@ -80,7 +80,7 @@ class FakeLogind:
         self._tell_schedule()
 
     async def cancel_schedule(self) -> None:
-        """Takes back a schedule; since systemd 257 also a shutdown that waits for locks, and without a signal for it."""
+        """Cancels a schedule; since systemd 257 also a shutdown that waits for locks, without a signal."""
         self.check()
         self._drop_schedule()
         if self._preparing and not self._job and self.version >= 257:
@@ -88,11 +88,11 @@ class FakeLogind:
         self._tell_schedule()
 
     async def starts(self) -> list[SystemdCall]:
-        """The units that logind has had started: the machine goes down at ``at``."""
+        """The units that logind has started: the machine shuts down at ``at``."""
         return list(self._calls)
 
     async def wait_for_start(self, number: int = 1, *, seconds: float = 20.0) -> SystemdCall:
-        """The ``number``-th StartUnit. TimeoutError if it has not come after so many seconds."""
+        """The ``number``-th StartUnit. Raises TimeoutError if it does not come within so many seconds."""
         deadline = self._clock.boottime() + seconds
         while len(self._calls) < number:
             if self._clock.boottime() > deadline:
@@ -101,17 +101,17 @@ class FakeLogind:
         return self._calls[number - 1]
 
     async def wait_until_settled(self) -> bool:
-        """Waits until no shutdown waits for locks any more: True if the machine goes down, False if it was forgotten."""
+        """Waits until no shutdown waits for locks: True if the machine shuts down, False if it was dropped."""
         while self._preparing and not self._job:
             await self.moved.next()
         return bool(self._job)
 
     async def set_mode(self, mode: SystemdResponse) -> None:
-        """How systemd answers from now on."""
+        """Sets how systemd answers from now on."""
         self._mode = mode
 
     async def end_job(self, number: int = 1, result: str = "canceled") -> None:
-        """The ``number``-th job ends: logind takes its shutdown for over then."""
+        """Ends the ``number``-th job, upon which logind considers its shutdown over."""
         if number == self._job:
             self._forget_shutdown()
             self._notify_sessions(LogindChange.CANCELLED)
@@ -119,7 +119,7 @@ class FakeLogind:
     # -- faults --------------------------------------------------------------------------------------------------------
 
     def stop_logind(self) -> None:
-        """Ends logind: a shutdown under way is forgotten without a word. Locks and the schedule stay."""
+        """Ends logind: a shutdown under way is lost silently. Locks and the schedule stay."""
         self._forget_shutdown()
         self._serving = False
 
@@ -135,26 +135,26 @@ class FakeLogind:
         self.start_logind()
 
     def stop_bus(self) -> None:
-        """Every session is lost; logind, too, is off the bus, until it is restarted."""
+        """Closes every session; logind, too, is off the bus, until it is restarted."""
         self._bus = self._serving = False
         for session in self._sessions:
             session.lose()
         self.moved.set()
 
     def start_bus(self) -> None:
-        """Starts the bus. logind does not come back to it by itself."""
+        """Starts the bus. logind does not reconnect by itself."""
         self._bus = True
 
     # -- descriptors ---------------------------------------------------------------------------------------------------
 
     def duplicate(self, descriptor: int) -> int:
-        """Another copy of the same lock."""
+        """Makes another copy of the same lock."""
         copy = next(self._numbers)
         self.descriptors[copy] = self.descriptors[descriptor]
         return copy
 
     def close(self, descriptor: int) -> None:
-        """Closes one copy; when no lock has any left, a shutdown that waits goes on."""
+        """Closes one copy; when no lock has a copy left, a waiting shutdown continues."""
         del self.descriptors[descriptor]
         if self._preparing and not self._job and not self.descriptors:
             self._start_unit()
@@ -162,7 +162,7 @@ class FakeLogind:
     # -- for the sessions ----------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Unavailable if logind cannot be reached."""
+        """Raises Unavailable if logind cannot be reached."""
         if not self._bus:
             raise Unavailable("there is no message bus")
         if not self._serving:
@@ -175,7 +175,7 @@ class FakeLogind:
 
     @property
     def limit(self) -> float:
-        """What logind grants, in seconds."""
+        """The current limit, in seconds."""
         return self._limit
 
     @property
@@ -184,7 +184,7 @@ class FakeLogind:
         return self._kind or self._scheduled
 
     def inhibit(self, why: str) -> int:
-        """A new lock."""
+        """Makes a new lock."""
         if self._preparing:
             raise ShutdownUnderWay("logind refuses Inhibit, since a shutdown is being prepared")
         descriptor = next(self._numbers)
@@ -194,12 +194,12 @@ class FakeLogind:
         return descriptor
 
     def reload(self) -> None:
-        """Reads the files; a shutdown that waits already keeps the limit with which it began."""
+        """Reads the files; a waiting shutdown keeps its limit."""
         self._limit = self.files.effective_seconds()
         self.moved.set()
 
     def leave(self, session: FakeLogindSession) -> None:
-        """The session is closed."""
+        """Ends the session."""
         if session in self._sessions:
             self._sessions.remove(session)
 
@@ -214,7 +214,7 @@ class FakeLogind:
         self._kind = kind
         self._notify_sessions(LogindChange.PREPARING)
         if math.isinf(self._limit) and self.version < 253:
-            raise Unavailable("PowerOff fails with System.Error.EOVERFLOW")  # the signal is never taken back
+            raise Unavailable("PowerOff fails with System.Error.EOVERFLOW")  # the signal is never revoked
         self._preparing = True
         if not self.descriptors or self._limit <= 0:
             self._start_unit()
@@ -279,6 +279,6 @@ class FakeLogind:
         return task
 
     def _cancel_task(self, task: "asyncio.Task[None] | None") -> None:
-        """Not the task that is running this: it ends by itself."""
+        """Cancels a task, except the current one, which ends by itself."""
         if task and task is not asyncio.current_task():
             task.cancel()

@@ -1,4 +1,4 @@
-"""One connection to a FakeLogind: what it asks, and the signals that it hears."""
+"""One connection to a FakeLogind, with its requests and signals."""
 
 import asyncio
 from collections import deque
@@ -54,7 +54,7 @@ class SessionHost(Protocol):
 
 
 class FakeLogindSession:
-    """``ports.LogindSession`` with a FakeLogind."""
+    """``ports.node.LogindSession`` with a FakeLogind."""
 
     def __init__(self, logind: SessionHost) -> None:
         self._logind = logind
@@ -71,11 +71,11 @@ class FakeLogindSession:
         return self._connected_logind().limit
 
     async def take_lock(self, why: str) -> int:
-        """A new lock; close it by FakeLogind.close."""
+        """Takes a new lock; close it by FakeLogind.close."""
         return self._connected_logind().inhibit(why)
 
     async def list_inhibitors(self) -> Sequence[Inhibitor]:
-        """The locks of which at least one copy is open."""
+        """The locks with at least one open copy."""
         return list({lock.pid: lock for lock in self._connected_logind().descriptors.values()}.values())
 
     async def scheduled_shutdown(self) -> str:
@@ -87,7 +87,7 @@ class FakeLogindSession:
         self._connected_logind().reload()
 
     async def next_change(self) -> LogindChange:
-        """The next thing heard, in order. Unavailable when the bus is lost."""
+        """The next change, in order. Raises Unavailable when the bus is lost."""
         while not self._heard:
             if self._lost:
                 raise Unavailable("the connection to the message bus is lost")
@@ -96,7 +96,7 @@ class FakeLogindSession:
         return self._heard.popleft()
 
     async def wait_for_change(self) -> None:
-        """Until something becomes otherwise, told by a signal or not."""
+        """Waits for any change of state, with or without a signal."""
         if not self._lost:
             await self._logind.moved.next()
 
@@ -106,12 +106,12 @@ class FakeLogindSession:
         self.lose()
 
     def hear(self, change: LogindChange) -> None:
-        """A signal arrives."""
+        """Delivers a signal."""
         self._heard.append(change)
         self._news.set()
 
     def lose(self) -> None:
-        """The connection ends."""
+        """Ends the connection."""
         self._lost = True
         self._news.set()
 

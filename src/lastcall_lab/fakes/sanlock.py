@@ -1,4 +1,4 @@
-"""Leases on shared storage with the rules of sanlock's, without storage: for tests of what stands above them."""
+"""A fake of sanlock's leases on shared storage, by its rules but without storage, for tests of their users."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from lastcall.ports.storage import Lockspace
 
 @dataclass
 class _WrittenLease:
-    """One host's place on the storage. A ``timestamp`` of 0 is a lease that was given back."""
+    """One host's entry on the storage. A ``timestamp`` of 0 is a released lease."""
 
     generation: int
     owner: str
@@ -18,7 +18,7 @@ class _WrittenLease:
 
 @dataclass
 class _ReadLease:
-    """What a host has read there, and when it first noted just that."""
+    """A host's copy of an entry, and when it first read just that."""
 
     written: _WrittenLease
     live: int
@@ -35,13 +35,13 @@ class FakeLockspace:
         self._hosts: list[FakeSanlock] = []
 
     def host(self, host_id: int, owner: str) -> "FakeSanlock":
-        """A daemon that has not joined."""
+        """Adds a daemon that has not joined."""
         host = FakeSanlock(self, host_id, owner)
         self._hosts.append(host)
         return host
 
     def advance(self, seconds: int) -> None:
-        """Time passes; each host that has joined renews and reads at each of its intervals."""
+        """Advances the time; each joined host renews and reads at each of its intervals."""
         for _ in range(seconds):
             self.now += 1
             for host in self._hosts:
@@ -49,17 +49,17 @@ class FakeLockspace:
 
 
 class FakeSanlock:
-    """``ports_storage.StorageLeases`` of one machine, and what may happen to it there.
+    """``ports.storage.StorageLeases`` of one machine, with faults to inject.
 
-    A renewal reads all places, writes its own, and notes what it has read when that is done: as of then.
+    A renewal reads all entries, writes its own, and then stores what it has read, as of that later time.
     """
 
     def __init__(self, storage: FakeLockspace, host_id: int, owner: str) -> None:
         self.watchdog = self.used = False
         self.cut_off = False
-        """It can neither read nor write the storage; what was being written arrives when it can."""
+        """It can neither read nor write the storage; a write under way completes when it can."""
         self.slow = False
-        """What it writes does not arrive for as long as this is so; it reads at once."""
+        """Its writes are delayed while this is set; reads are not."""
         self._storage = storage
         self._host_id = host_id
         self._owner = owner
@@ -68,27 +68,27 @@ class FakeSanlock:
         self._running = True
         self._lost = False
         self._on_its_way: tuple[int, dict[int, _WrittenLease]] | None = None
-        """What is written, and what was read before."""
+        """The pending write, and what was read before it."""
         self._read: dict[int, _ReadLease] = {}
 
     def join(self) -> None:
-        """It holds its lease, which is another one than it held before. It reads the others when it first renews."""
+        """Joins with a new lease of its own. It reads the others at its first renewal."""
         before = self._storage.places.get(self._host_id)
         self._generation = before.generation + 1 if before else 1
         self._lost, self._read, self._on_its_way = False, {}, None
         self._write_lease(self._storage.now)
 
     def leave(self) -> None:
-        """The lease is given back."""
+        """Releases the lease."""
         self._storage.places[self._host_id] = _WrittenLease(self._generation, self._owner, 0)
         self._generation = 0
 
     def die(self) -> None:
-        """Nothing of it runs any more."""
+        """Ends the daemon."""
         self._running = False
 
     def tick(self) -> None:
-        """Renews, if that is due; after eight I/O timeouts without success it has lost its lease, and reads no more."""
+        """Renews, if due; after eight I/O timeouts without success it has lost its lease, and reads no more."""
         now, timeout = self._storage.now, self._storage.io_timeout
         if not self._running or not self._generation:
             return
@@ -113,7 +113,7 @@ class FakeSanlock:
             self._read[host_id] = _ReadLease(written, before.live if before and before.written == written else now)
 
     async def read_lockspace(self, lockspace: str) -> Lockspace:
-        """``ports_storage.StorageLeases.read_lockspace``."""
+        """``ports.storage.StorageLeases.read_lockspace``."""
         if not self._running:
             raise Unavailable("sanlock client status failed with 1")
         if lockspace != self._storage.lockspace or not self._generation:

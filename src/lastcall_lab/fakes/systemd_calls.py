@@ -1,4 +1,4 @@
-"""What a logind of the lab asks of systemd, and how systemd answers: the same for the one in this process and the real one."""
+"""The calls of a lab logind to systemd, and systemd's answers, for the fake and the private logind."""
 
 from enum import Enum
 
@@ -6,7 +6,7 @@ from lastcall.model.base import Facts
 
 
 class SystemdResponse(Enum):
-    """How StartUnit for targets and questions about units are answered. FAIL is for the jobs of services too."""
+    """How StartUnit for targets and queries about units are answered. FAIL applies to jobs of services, too."""
 
     HANG = "a job is granted and never ends, as when a machine really goes down"
     FAIL = "jobs are refused"
@@ -15,7 +15,7 @@ class SystemdResponse(Enum):
 
 
 class SystemdCall(Facts, frozen=True):
-    """A call that systemd1 got. ``at`` is CLOCK_BOOTTIME."""
+    """A call that systemd1 received. ``at`` is CLOCK_BOOTTIME."""
 
     at: float
     member: str

@@ -1,4 +1,4 @@
-"""A watchdog that is none: what the kernel would do with ``/dev/watchdog0``, and a reset that is a call."""
+"""A fake watchdog: the kernel's behavior for ``/dev/watchdog0``, with a reset that is a function call."""
 
 import asyncio
 import contextvars
@@ -24,11 +24,11 @@ USUAL = CAN_SETTIMEOUT | CAN_MAGICCLOSE | CAN_KEEPALIVE
 
 
 class FakeWatchdog:
-    """``watchdog_device.Kernel`` with one device, on the running loop's time.
+    """``watchdog_device.WatchdogCalls`` with one device, on the running loop's time.
 
-    ``options`` is what the driver can do; ``rounded`` what it makes of a timeout that is asked for (0: it refuses it). ``late``: so many
-    seconds later each pet reaches the device, as if the program were stopped just before. ``reset`` is called when the
-    device fires; it does so once, until it is started again.
+    ``options`` are the driver's capabilities. ``rounded`` is the driver's result for a requested timeout (0: it refuses
+    it). ``late``: each pet reaches the device so many seconds later, as if the program were suspended just before.
+    ``reset`` is called when the device fires, once until it is started again.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class FakeWatchdog:
         self._descriptor: int | None = None
         self._numbers = 3
         self._may_stop = False
-        self._context = contextvars.copy_context()  # the device belongs to no process, and outlives each
+        self._context = contextvars.copy_context()  # the device survives every process
         self._timer: asyncio.TimerHandle | None = None
         self.late = 0.0
         self.pets = 0
@@ -68,19 +68,19 @@ class FakeWatchdog:
         return self._descriptor is not None
 
     def kill_holder(self) -> None:
-        """The program that has it open has died: the kernel closes what it had."""
+        """The program that has it open has died: the kernel closes the device."""
         if self._descriptor is not None:
             self.close(self._descriptor)
 
     def cut_power(self) -> None:
-        """The machine has no power any more, or has begun anew: the device does not run."""
+        """The machine loses power, or boots: the device stops."""
         self._stop_timer()
         self._descriptor = None
 
     # -- what the kernel does ------------------------------------------------------------------------------------------
 
     def open(self, path: str) -> int:
-        """Starts it; one that runs already is not petted by that."""
+        """Starts it; opening a running device does not pet it."""
         if path != self._path:
             raise _os_error(errno.ENOENT)
         if self._descriptor is not None:
@@ -93,7 +93,7 @@ class FakeWatchdog:
         return self._descriptor
 
     def ioctl(self, descriptor: int, request: int, argument: bytes) -> bytes:
-        """Those that the adapter asks for."""
+        """The requests that the adapter uses."""
         self._ensure_open(descriptor)
         if request == GETSUPPORT:
             return SUPPORT.pack(self._options, 0, self._identity.encode())
@@ -107,13 +107,13 @@ class FakeWatchdog:
         raise _os_error(errno.EOPNOTSUPP)
 
     def write(self, descriptor: int, data: bytes) -> None:
-        """A pet; the magic character counts if it is in the last write before closing."""
+        """Pets it; the magic character counts if it is in the last write before closing."""
         self._ensure_open(descriptor)
         self._may_stop = b"V" in data
         self._pet_timer()
 
     def close(self, descriptor: int) -> None:
-        """Stops it if it may be; else it is petted once more."""
+        """Stops it if allowed; otherwise pets it once more."""
         self._ensure_open(descriptor)
         self._descriptor = None
         if (self._may_stop or not self._options & CAN_MAGICCLOSE) and not self._nowayout:
@@ -122,7 +122,7 @@ class FakeWatchdog:
             self._pet_timer()
 
     def read(self, path: str) -> str:
-        """``nowayout`` of the device."""
+        """The device's ``nowayout``."""
         if path != f"{SYSFS}/{sysfs_name(self._path)}/nowayout":
             raise _os_error(errno.ENOENT)
         return "1" if self._nowayout else "0"

@@ -1,1 +1,1 @@
-"""Machines of the lab: power switches, cables, BMCs, and the pods that run on them."""
+"""Machines of the lab: power switches, network and storage cables, BMCs."""

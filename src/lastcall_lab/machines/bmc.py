@@ -1,4 +1,4 @@
-"""The fake BMC that answers for a machine's power: rightly, or wrong, late or not at all if told so."""
+"""The fake BMC of a machine, with faults that can be injected: wrong, late or missing answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from lastcall_lab.machines import identifiers
 from lastcall_lab.machines.power import LabMachine, PowerSwitch
 
 PATIENCE = 10.0
-"""Seconds after which whoever asks takes it that there is no answer."""
+"""Seconds after which a caller gets no answer."""
 
 _FLAG = {"true": True, "false": False}
 _WORDS: Mapping[str, Mapping[str, bool | None]] = {
@@ -20,26 +20,26 @@ _WORDS: Mapping[str, Mapping[str, bool | None]] = {
     "deaf": _FLAG,
     "stuck": _FLAG,
 }
-"""The faults that are set by words, and what each word means."""
+"""The faults with fixed values, and what each value means."""
 
 
 @dataclass(frozen=True)
 class BmcFaults:
-    """What is wrong with a BMC; nothing by default."""
+    """The injected faults of a BMC; none by default."""
 
     says: bool | None = None
-    """Whether it tells that the machine is on, whatever is true; None: what is true."""
+    """The power state that it reports, on or off, whatever is true; None: the true one."""
     late: float = 0.0
     """Seconds until it answers."""
     deaf: bool = False
-    """It answers nobody."""
+    """It does not answer."""
     stuck: bool = False
-    """It answers that it has switched, and has not."""
+    """It reports that it has switched, but has not."""
     wired: str = ""
-    """The machine that it tells of and switches in place of its own; empty: its own."""
+    """The machine that it reports and switches instead of its own; empty: its own."""
 
     def with_values(self, wanted: Mapping[str, str]) -> "BmcFaults":
-        """The faults after some of them were set by their names; InvalidInput lists what is no fault, or no value.
+        """The faults with some of them changed, by name; InvalidInput lists unknown names and invalid values.
 
         ``says`` is on, off or truth; ``late`` a Go duration; ``deaf`` and ``stuck`` are true or false; ``wired`` is a
         machine's name.
@@ -55,19 +55,19 @@ class BmcFaults:
         return faults
 
     def describe(self) -> Sequence[str]:
-        """One for each fault, as people are told of them; none if it is as it should be."""
-        told = {
+        """A text for each fault, for people; none without faults."""
+        descriptions = {
             f"says {'on' if self.says else 'off'}": self.says is not None,
             f"late {duration.format_seconds(self.late)}": self.late > 0,
             "deaf": self.deaf,
             "stuck": self.stuck,
             f"wired to {self.wired}": bool(self.wired),
         }
-        return [word for word, so in told.items() if so]
+        return [word for word, so in descriptions.items() if so]
 
 
 class Bmc:
-    """What answers for a machine; ``faults`` may be set at any time, and counts for what is asked afterwards."""
+    """The BMC of a machine; ``faults`` may be set at any time, and applies to later requests."""
 
     def __init__(self, machine: LabMachine, clock: Clock, machines: Mapping[str, LabMachine] | None = None) -> None:
         self._own = machine
@@ -77,7 +77,7 @@ class Bmc:
 
     @property
     def uuid(self) -> str:
-        """Of the machine that it answers for, as its firmware has it."""
+        """The UUID of the controlled machine, as in its firmware."""
         return identifiers.system_uuid(self._wired_machine.name)
 
     @property
@@ -85,15 +85,15 @@ class Bmc:
         return self._machines.get(self.faults.wired, self._own)
 
     async def is_powered(self) -> bool:
-        """Whether the machine is on, as far as the BMC says. TimedOut if it does not answer."""
+        """Whether the machine is on, as far as the BMC reports. Raises TimedOut if it does not answer."""
         faults = self.faults
         await self._wait_for_answer(faults)
         return self._wired_machine.is_powered if faults.says is None else faults.says
 
     async def power(self, *, on: bool) -> None:
-        """Switches; what is on already stays as it is, hung or cut off.
+        """Switches; a machine that is on already stays as it is, even hung or cut off.
 
-        TimedOut if it does not answer; that it has answered does not prove that it has switched.
+        Raises TimedOut if it does not answer; an answer does not prove that it has switched.
         """
         faults = self.faults
         await self._wait_for_answer(faults)
@@ -107,7 +107,7 @@ class Bmc:
 
 
 def _parse_value(name: str, text: str) -> Any:
-    """What a fault is set to; ValueError if it cannot be."""
+    """The value of a fault; ValueError if it is invalid."""
     if name == "late":
         return _parse_seconds(text)
     if name == "wired":

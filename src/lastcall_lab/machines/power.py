@@ -1,4 +1,4 @@
-"""Power and cables of the lab's machines: faults to rehearse with."""
+"""Power and cables of the lab's machines, with faults to rehearse."""
 
 import asyncio
 import logging
@@ -14,15 +14,15 @@ log = logging.getLogger(__name__)
 
 
 class PowerSwitch(Enum):
-    """What has been done to a machine."""
+    """The position of a machine's switch: its power or the injected fault."""
 
     ON = "on"
     OFF = "off"
-    """The plug is pulled: nothing on it runs, nothing of it is told."""
+    """The plug is pulled: everything on it ends at once, without a notification."""
     BUTTON = "button"
-    """Its power button has been pressed: it goes down in order, and is off then."""
+    """Its power button has been pressed: it shuts down in order, then is off."""
     HUNG = "hang"
-    """Its kubelet has stopped and answers nobody; its pods run on, and write."""
+    """Its kubelet has stopped and does not answer; its pods run on, and write."""
     PARTITIONED = "partition"
     """Cut off from the control plane; everything on it runs on."""
     NO_STORAGE = "storage"
@@ -30,44 +30,45 @@ class PowerSwitch(Enum):
 
 
 class MachineHost(Protocol):
-    """What runs on a machine."""
+    """The software of a machine."""
 
     async def boot(self) -> None:
         """Starts everything, as after power on."""
         ...
 
     async def die(self) -> None:
-        """The power is gone: all that runs ends at once, without a word to anybody."""
+        """Power loss: everything ends at once, without a notification."""
         ...
 
     async def press(self) -> bool:
-        """The power button. True when the operating system would cut the power, False if the shutdown is called off.
+        """Presses the power button. True when the system would power off, False if the shutdown was cancelled.
 
-        LastcallError if nobody hears it.
+        Raises LastcallError if no program handles the button.
         """
         ...
 
     async def call_off_shutdown(self) -> bool:
-        """Calls off a shutdown; False if it is too late for that."""
+        """Cancels a shutdown; False if it is too late for that."""
         ...
 
     async def cut_storage(self, *, cut: bool) -> None:
-        """The cable to the storage: every write to a volume fails while it is cut."""
+        """Cuts the cable to the storage, or mends it: every write to a volume fails while it is cut."""
         ...
 
     async def stop_kubelet(self) -> None:
-        """The kubelet alone ends, in the middle of whatever it does; pods run on."""
+        """Stops only the kubelet, in the middle of its work; pods run on."""
         ...
 
     async def start_kubelet(self) -> None:
-        """And begins anew."""
+        """Starts the kubelet again."""
         ...
 
 
 class NetworkCable:
-    """``transport.Transport`` that can be cut: then nothing answers, and what streams ends.
+    """A ``transport.Transport`` that can be cut: requests then fail, and streams end.
 
-    What hangs on a ``trunk`` is cut with it: several programs of one machine, each with an identity of its own.
+    A cable with a ``trunk`` is cut with it: the trunk carries several programs of one machine, each with its own
+    identity.
     """
 
     def __init__(self, transport: Transport, *, trunk: "NetworkCable | None" = None) -> None:
@@ -78,7 +79,7 @@ class NetworkCable:
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
     ) -> ApiResponse:
-        """One answer; Unavailable while it is cut. What was asked before the cut may have been done."""
+        """Sends a request; Unavailable while it is cut. A request from before the cut may have taken effect."""
         self.check()
         answer = await self._transport.request(method, target, headers, body, stream=stream)
         self.check()
@@ -87,17 +88,17 @@ class NetworkCable:
         return answer
 
     def close(self) -> None:
-        """Gives up all connections."""
+        """Closes all connections."""
         self._transport.close()
 
     def check(self) -> None:
-        """Unavailable while it is cut."""
+        """Raises Unavailable while it is cut."""
         if self.cut or (self._trunk and self._trunk.cut):
             raise Unavailable("the machine is cut off from the control plane")
 
 
 class _CuttableBody:
-    """A body that stops when the cable is cut: what comes after that is never seen."""
+    """A body that ends when the cable is cut, without later data."""
 
     def __init__(self, chunks: Chunks, cable: NetworkCable) -> None:
         self._chunks = chunks
@@ -112,7 +113,7 @@ class _CuttableBody:
         return chunk
 
     async def aclose(self) -> None:
-        """Gives up what has not been read."""
+        """Discards the unread rest."""
         await self._chunks.aclose()
 
 
@@ -126,27 +127,27 @@ class LabMachine:
         self.switch = PowerSwitch.OFF
         self._fault = PowerSwitch.ON
         self._going_down: asyncio.Event | None = None
-        """Set when it does so no more, for whatever reason."""
+        """Set when the shutdown has ended for any reason."""
         self._dying: asyncio.Event | None = None
-        """Set when its power is gone, and nothing on it runs any more."""
+        """Set when its power is off, and nothing on it runs any more."""
         self.on_fault: Callable[[PowerSwitch], None] = lambda _: None
-        """Hears of each fault, and ``ON`` when one is taken back; not of its end by power off."""
+        """Called with each fault, and with ``ON`` when one is undone; not called at the end of a shutdown."""
 
     @property
     def is_powered(self) -> bool:
-        """Whether something may run on it, as a BMC that tells the truth sees it."""
+        """Whether software may run on it, as a truthful BMC reports it."""
         return self.switch is not PowerSwitch.OFF or self._dying is not None
 
     @property
     def hung(self) -> bool:
-        """Whether its kubelet answers nobody, also while it goes down."""
+        """Whether its kubelet does not answer, also during a shutdown."""
         return self._fault is PowerSwitch.HUNG
 
     async def turn(self, to: PowerSwitch) -> None:
-        """From any position to any other; to ``button`` it returns when the machine is off, or its shutdown called off.
+        """Moves the switch; for ``button`` it returns when the machine is off, or its shutdown cancelled.
 
-        The button takes no fault back, and no fault keeps a machine that goes down from going off; ``on`` ends both. A
-        machine that is losing its power has lost it before anything else is done to it.
+        The button undoes no fault, and no fault keeps a machine that shuts down from going off; ``on`` ends both. A
+        loss of power completes before anything else is done to the machine.
         """
         if self._dying:
             await self._dying.wait()
@@ -174,9 +175,9 @@ class LabMachine:
         await self._apply_fault(to)
 
     async def reset(self) -> None:
-        """All that runs ends at once, and it boots: who hung does so no more, and cables that are cut stay so.
+        """Ends everything at once and boots: a hang ends with that, but cut cables stay cut.
 
-        Nothing if it is off.
+        No effect if it is off.
         """
         fault = PowerSwitch.ON if self._fault is PowerSwitch.HUNG else self._fault
         if self.switch is PowerSwitch.OFF:
@@ -187,7 +188,7 @@ class LabMachine:
             await self.turn(fault)
 
     async def call_off_shutdown(self) -> None:
-        """The shutdown, if there is one; a fault stays. InvalidInput if it is too late for that."""
+        """Cancels the shutdown, if there is one; a fault stays. InvalidInput if it is too late for that."""
         if self._going_down:
             if not await self.host.call_off_shutdown():
                 raise InvalidInput("power", [f"{self.name} is as good as off: it is too late to call that off"])
@@ -195,7 +196,7 @@ class LabMachine:
             self.switch = self._fault
 
     async def mend(self, fault: PowerSwitch) -> None:
-        """Takes this fault back, if it is there; a machine that goes down, or has gone off, does so all the same."""
+        """Undoes this fault, if it is present; a shutdown or power off continues all the same."""
         if self._fault is fault and self.switch is not PowerSwitch.OFF:
             await self._undo_fault()
             self.on_fault(PowerSwitch.ON)
@@ -210,7 +211,7 @@ class LabMachine:
         pressing = asyncio.ensure_future(self.host.press())
         try:
             await wait_first(asyncio.shield(pressing), over.wait())
-        except LastcallError:  # nobody hears the button
+        except LastcallError:  # no program handles the button
             self._end_shutdown()
             self.switch = self._fault
             raise
@@ -243,7 +244,7 @@ class LabMachine:
             await self.host.cut_storage(cut=False)
 
     async def _undo_fault(self) -> None:
-        """Takes back what was done to it."""
+        """Undoes the current fault."""
         fault, self._fault = self._fault, PowerSwitch.ON
         self.cable.cut = False
         if fault is PowerSwitch.NO_STORAGE:

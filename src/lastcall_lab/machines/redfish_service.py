@@ -1,7 +1,7 @@
-"""The BMCs of the lab's machines as a Redfish service (DMTF DSP0266), as far as fencing programs use one.
+"""The BMCs of the lab's machines as a Redfish service (DMTF DSP0266), as far as fencing programs use it.
 
-Each machine is a member of ``/redfish/v1/Systems`` under its node's name. Whoever asks gives user and password with each
-request (HTTP Basic); the lab's own tokens are of no use here.
+Each machine is a member of ``/redfish/v1/Systems`` under its node's name. Each request needs user and password (HTTP
+Basic); the lab's own tokens are not accepted.
 """
 
 import base64
@@ -22,35 +22,35 @@ USER = "lab-bmc"
 _ROOT = f"{PREFIX}/v1"
 _SYSTEMS = f"{_ROOT}/Systems"
 _RESETS = {"On": True, "ForceOff": False}
-"""Resource.ResetType: what they make of the power."""
+"""Resource.ResetType: the power state that each value results in."""
 
 
 class RedfishMachines(Protocol):
-    """The lab's machines, as their BMCs know them."""
+    """The lab's machines by their BMCs."""
 
     @property
     def names(self) -> Sequence[str]:
-        """Of the machines and their nodes."""
+        """The names of the machines and their nodes."""
         ...
 
     def bmc(self, node: str) -> Bmc:
-        """What answers for a machine's power; InvalidInput if there is no such machine."""
+        """The BMC of a machine; InvalidInput if there is no such machine."""
         ...
 
     async def switch_by_bmc(self, node: str, *, on: bool) -> None:
-        """Asks the BMC to switch, and returns when it says that it has; InvalidInput, or TimedOut."""
+        """Asks the BMC to switch, and returns when it reports success; raises InvalidInput, or TimedOut."""
         ...
 
 
 @dataclass(frozen=True)
 class RedfishService:
-    """Answers what begins with ``/redfish``."""
+    """Handles requests whose path begins with ``/redfish``."""
 
     machines: RedfishMachines
     password: str
 
     async def handle(self, request: Request) -> Response:
-        """The answer; never an exception."""
+        """Returns the answer; never raises."""
         path = request.path.rstrip("/")
         if path not in (PREFIX, _ROOT) and not self._is_authorized(request):
             return _error_response(401, "NoValidSession", "there is no user of that name and password")
@@ -143,7 +143,7 @@ def _json_response(content: Any) -> Response:
 
 
 def _error_response(code: int, what: str, why: str) -> Response:
-    """An error as the specification shapes it (DSP0266, extended error responses)."""
+    """An error in the specification's format (DSP0266, extended error responses)."""
     told = {"code": f"Base.1.15.{what}", "message": why, "@Message.ExtendedInfo": []}
     headers: dict[str, str | list[str]] = {"content-type": "application/json", "odata-version": "4.0"}
     if code == 401:

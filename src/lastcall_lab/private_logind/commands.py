@@ -1,4 +1,4 @@
-"""What people and other programs do with a private logind over its bus: press the power button, ask the recorder."""
+"""Commands to a private logind over its bus: press the power button, query the recorder."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from lastcall_lab.private_logind.programs import CONTROL, CONTROL_PATH, SYSTEMD
 _LOGIN = "org.freedesktop.login1"
 
 _PATIENCE = 60.0
-"""Seconds that an answer takes only from who hangs: the machine may be busy, and nobody depends on the limit."""
+"""Seconds after which a service counts as hung; generous, as the machine may be busy."""
 
 
 class LogindCommands:
-    """Each verb has a connection of its own, as each command of an administrator's would."""
+    """Each method has a connection of its own, as each command of an administrator would."""
 
     def __init__(self, address: str, clock: Clock) -> None:
         self._address = address
@@ -39,17 +39,17 @@ class LogindCommands:
         await self._call_login("CancelScheduledShutdown")
 
     async def calls(self, member: str | None = None) -> list[SystemdCall]:
-        """What systemd1 was called with, in order; only the calls of ``member`` if one is named."""
+        """The calls that systemd1 has received, in order; only those of ``member`` if it is given."""
         reply = await self._call_bus(SYSTEMD, CONTROL_PATH, CONTROL, "Calls")
         calls = msgspec.json.decode(reply, type=list[SystemdCall])
         return [call for call in calls if member in (None, call.member)]
 
     async def starts(self) -> list[SystemdCall]:
-        """The targets that logind has had started: the machine goes down at ``at``."""
+        """The targets that logind has started: the machine shuts down at ``at``."""
         return [call for call in await self.calls("StartUnit") if str(call.arguments[0]).endswith(".target")]
 
     async def wait_for_start(self, number: int = 1, *, seconds: float = 60.0) -> SystemdCall:
-        """The ``number``-th of ``starts``. TimeoutError if it has not come after so many seconds."""
+        """The ``number``-th of ``starts``. Raises TimeoutError if it does not come within so many seconds."""
         deadline = self._clock.boottime() + seconds
         while True:
             starts = await self.starts()
@@ -60,15 +60,15 @@ class LogindCommands:
             await self._clock.sleep(0.01)
 
     async def set_mode(self, mode: SystemdResponse) -> None:
-        """How the recorder answers from now on."""
+        """Sets how the recorder answers from now on."""
         await self._call_bus(SYSTEMD, CONTROL_PATH, CONTROL, "SetMode", "s", mode.name)
 
     async def run_unit(self, name: str) -> None:
-        """A service is active from now on, until it is stopped."""
+        """Makes a service active until it is stopped."""
         await self._call_bus(SYSTEMD, CONTROL_PATH, CONTROL, "Run", "s", name)
 
     async def end_job(self, number: int = 1, result: str = "canceled") -> None:
-        """The ``number``-th job ends (JobRemoved): logind takes a shutdown for over then."""
+        """Ends the ``number``-th job (JobRemoved), upon which logind considers the shutdown over."""
         await self._call_bus(SYSTEMD, CONTROL_PATH, CONTROL, "EndJob", "us", number, result)
 
     async def _call_login(self, member: str, signature: str = "", *body: Any) -> None:

@@ -1,4 +1,4 @@
-"""The machine's own systemd-logind on a bus of its own, with a recorder in place of systemd."""
+"""The machine's own systemd-logind on a private bus, with a recorder in place of systemd."""
 
 import os
 import re
@@ -26,16 +26,16 @@ class PrivateLogind(LogindCommands):
     """A context manager; up in some 0.2 s, down in some 20 ms. It can power off nothing:
 
     - its bus is a private one that starts nothing, and whose systemd1 records and does not act;
-    - logind has no reboot(2) in it, it only asks systemd1 for poweroff.target;
-    - it runs in a cage (see ``cage.sandbox_command``).
+    - logind does not call reboot(2) itself: it only asks systemd1 for poweroff.target;
+    - it runs in a sandbox (see ``sandbox.sandbox_command``).
 
-    ``root`` is laid out like the machine's root as far as logind's configuration goes (etc/systemd, run/systemd,
+    ``root`` has the layout of the machine's root for logind's configuration (etc/systemd, run/systemd,
     usr/lib/systemd): what LogindConf(root) writes there is what this logind reads. The methods that start and end
     processes block for that long; the verbs, which go over the bus, are coroutines.
     """
 
     def __init__(self, clock: Clock | None = None) -> None:
-        # Short, since a unix socket's path has 107 bytes at most; not in /run, which the cage covers.
+        # Short, since a unix socket's path has 107 bytes at most; not in /run, which the sandbox covers.
         self.root = Path(tempfile.mkdtemp(prefix="lastcall-", dir="/tmp"))
         self.address = f"unix:path={self.root}/bus"
         super().__init__(self.address, clock or SystemClock())
@@ -54,23 +54,23 @@ class PrivateLogind(LogindCommands):
 
     @property
     def drop_ins(self) -> Path:
-        """Where the administrator's drop-ins are."""
+        """The directory of the administrator's drop-ins."""
         return self.root / "etc/systemd/logind.conf.d"
 
     @property
     def logind_pid(self) -> int:
-        """The caged logind, as seen from here."""
+        """The pid of the sandboxed logind in our namespace."""
         return int((self.root / LOGIND_PID).read_text())
 
     def write_drop_in(self, name: str, text: str, directory: str = "etc/systemd") -> Path:
-        """Writes a drop-in; it takes effect when logind is told to read it (LogindSession.reload)."""
+        """Writes a drop-in; it takes effect when logind reloads its configuration (LogindSession.reload)."""
         path = self.root / directory / "logind.conf.d" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
 
     def start_bus(self) -> None:
-        """Starts the bus. logind, if it runs, does not come back to it by itself."""
+        """Starts the bus. A running logind does not reconnect by itself."""
         (self.root / "bus").unlink(missing_ok=True)
         process = self._start_program(
             "dbus-daemon", "dbus-daemon", f"--config-file={self.root}/bus.conf", "--nofork", "--print-address=1"
@@ -79,11 +79,11 @@ class PrivateLogind(LogindCommands):
         self._wait_until_ready("dbus-daemon")
 
     def stop_bus(self) -> None:
-        """Everybody on it loses the connection."""
+        """Stops the bus; all clients lose their connections."""
         self._end_program("dbus-daemon")
 
     def start_logind(self) -> None:
-        """Starts logind, with the locks and the schedule of before; returns when it serves. The bus must be up."""
+        """Starts logind with its earlier locks and schedule; returns when it serves. The bus must be running."""
         process = self._start_program("logind", *sandbox.sandbox_command(self.root, str(sandbox.LOGIND)))
         deadline = time.monotonic() + _START_SECONDS
         while time.monotonic() < deadline and process.poll() is None:
@@ -106,7 +106,7 @@ class PrivateLogind(LogindCommands):
         self.start_logind()
 
     def run_caged(self, *program: str) -> "subprocess.CompletedProcess[str]":
-        """Runs a program in a cage like logind's, where reboot(2) is refused too; waits for its end."""
+        """Runs a program in a sandbox like logind's, where reboot(2) is refused too; waits for its end."""
         line = sandbox.sandbox_command(self.root, *program)
         return subprocess.run(line, env=self._bus_environment(), capture_output=True, text=True, check=False)
 
@@ -151,7 +151,7 @@ class PrivateLogind(LogindCommands):
         }
 
     def _start_program(self, name: str, *line: str) -> "subprocess.Popen[bytes]":
-        """The standard input is a pipe: the recorder notices by it that we are gone."""
+        """Starts a program; the end of its standard input, a pipe, tells the recorder that this process has ended."""
         environment = self._bus_environment()
         log: IO[bytes]
         with (self.root / f"{name}.log").open("ab") as log:
@@ -162,14 +162,14 @@ class PrivateLogind(LogindCommands):
         return process
 
     def _wait_until_ready(self, name: str) -> None:
-        """Waits until a program says that it is ready."""
+        """Waits until a program reports that it is ready."""
         output = self._processes[name].stdout
         assert output is not None
         if not output.readline():
             raise RuntimeError(f"{name} did not start:\n{self._read_log(name)}")
 
     def _is_serving(self) -> bool:
-        """Whether logind has its name on the bus."""
+        """Whether logind owns its name on the bus."""
         driver = ["org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus"]
         question = ["call", *driver, "NameHasOwner", "s", "org.freedesktop.login1"]
         line = ["busctl", f"--address={self.address}", *question]
@@ -201,7 +201,7 @@ def _descendant_pids(pid: int) -> list[int]:
 
 
 def _handles_hangup(pid: int) -> bool:
-    """Whether it is the logind that has blocked SIGHUP, as it does once it reads signals from a descriptor."""
+    """Whether it is the logind process that blocks SIGHUP, as it does once it reads signals from a descriptor."""
     try:
         if Path(f"/proc/{pid}/comm").read_text() != "systemd-logind\n":
             return False

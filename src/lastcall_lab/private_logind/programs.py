@@ -1,4 +1,4 @@
-"""What the recorder and those who ask it have in common."""
+"""Functions that the recorder and its clients share."""
 
 import os
 from pathlib import Path

@@ -1,12 +1,11 @@
 """``python -m lastcall_lab.private_logind.recorder STATE [--polkit]``: plays PID 1 on a private bus.
 
-It owns org.freedesktop.systemd1, records what it is called with and does none of it. Services and timers change their
-state as if they ran (``units``). One call has an effect: KillUnit with SIGHUP for systemd-logind.service reaches the
-private logind, since that is how it is made to read its drop-ins.
-With ``--polkit`` it owns org.freedesktop.PolicyKit1 too and permits everything: a logind in a user namespace takes
-its callers for strangers and asks.
+It owns org.freedesktop.systemd1, records the calls and executes none. Services and timers change their state as if they
+ran (``units``). One call has an effect: KillUnit with SIGHUP for systemd-logind.service reaches the private logind,
+because that makes it read its drop-ins. With ``--polkit`` it also owns org.freedesktop.PolicyKit1 and permits
+everything: a logind in a user namespace does not recognize its callers, and asks polkit.
 
-When its standard input ends, whoever started it is gone: it ends the private logind and the bus, and itself.
+The end of its standard input means that its parent has ended. Then it ends the private logind, the bus and itself.
 """
 
 import asyncio
@@ -54,7 +53,7 @@ class SystemdRecorder:
         self._bus: MessageBus | None = None
 
     async def serve(self) -> None:
-        """For ever, also over restarts of the bus."""
+        """Serves without end, also across restarts of the bus."""
         while True:
             try:
                 self._bus = await MessageBus(bus_address=f"unix:path={self._state}/bus").connect()
@@ -132,7 +131,7 @@ class SystemdRecorder:
         return answers[member](message)
 
     def _start_unit(self, message: Message) -> Message:
-        """How a target's job ends is the mode's to say; a service is started at once."""
+        """Starts a unit: the mode decides how a target's job ends; a service is started at once."""
         name = message.body[0]
         if name.endswith(".target"):
             return self._start_job(message, _DONE_SECONDS if self._mode is SystemdResponse.DONE else None)
@@ -158,7 +157,7 @@ class SystemdRecorder:
         return Message.new_method_return(message, "a(ssssssouso)", [rows])
 
     def _start_job(self, message: Message, seconds: float | None) -> Message:
-        """A job that ends after so many seconds, by itself never if that is None."""
+        """A job that ends after so many seconds; None: it does not end by itself."""
         self._jobs.append(message.body[0])
         number = len(self._jobs)
         if seconds is not None:

@@ -1,4 +1,4 @@
-"""Where a real systemd-logind can do no harm, and whether this machine allows such a place."""
+"""A sandbox in which a real systemd-logind can do no harm, and whether this machine allows it."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ _SCRIPT = Path(__file__).with_name("cage.sh")
 
 
 def sandbox_command(state: Path, *program: str) -> list[str]:
-    """The command line that runs the program in the cage. The first process of it forks the caged one.
+    """The command line that runs a program in the sandbox. Its first process forks the sandboxed one.
 
     - Namespaces of its own for mounts, processes, IPC and network: /run (so none of systemd's sockets) and
       /etc/systemd are the state directory's, there are no kernel events of power keys, and reboot(2) would end
@@ -52,6 +52,6 @@ def unavailable_reason() -> str | None:
 
 
 def systemd_version() -> int:
-    """The version of the machine's systemd, whose logind runs in the cage."""
+    """The version of the machine's systemd, whose logind runs in the sandbox."""
     said = subprocess.run(["systemctl", "--version"], capture_output=True, text=True, check=True).stdout
     return int(said.split()[1].split(".")[0])

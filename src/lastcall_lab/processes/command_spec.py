@@ -1,4 +1,4 @@
-"""What a pod's manifest means for plain processes, and what of it they cannot do."""
+"""Translates a pod's manifest for plain processes, and rejects what they cannot do."""
 
 import os
 import pwd
@@ -12,7 +12,7 @@ from lastcall.errors import InvalidInput
 from lastcall.model.pods import Container, Pod
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where programs are looked for unless the container says so itself: the usual default of images."""
+"""The default PATH of containers: the usual one of images."""
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -21,25 +21,25 @@ _MAX_ID = 2**31 - 1
 
 
 def find_program(program: str) -> str:
-    """Where a program of this machine is, whatever a container's own PATH says; its name if it is nowhere."""
+    """The path of a program on this machine, regardless of a container's own PATH; its name if not found."""
     return shutil.which(program, path=PATH) or program
 
 
 class ContainerCommand(NamedTuple):
-    """All that is needed to run a program as a container's own: its main process, or a hook."""
+    """What it takes to run a program in a container: its main process, or a hook."""
 
     argv: tuple[str, ...]
     env: dict[str, str]
     directory: str
-    user: tuple[int, int] | None  # uid and gid; None: as we run ourselves
+    user: tuple[int, int] | None  # uid and gid; None: our own
     links: tuple[tuple[str, str], ...] = ()
-    """mountPaths, and where their volumes are on this machine."""
+    """mountPaths, and the paths of their volumes on this machine."""
     inside: int = 0
-    """The process whose mount namespace the program runs in; 0: in our own."""
+    """The process whose mount namespace the program runs in; 0: our own."""
 
     @property
     def enter_arguments(self) -> list[str]:
-        """The beginning of its command line, by which it gets there; the directory is one that is seen from there."""
+        """The start of the command line, which enters the container; the directory is a path inside it."""
         if not self.inside:
             return []
         user = [] if os.geteuid() == 0 else ["--user", "--preserve-credentials"]
@@ -48,7 +48,7 @@ class ContainerCommand(NamedTuple):
 
 
 def container_command(pod: Pod, container: Container) -> ContainerCommand:
-    """The main process of a container that ``check_manifest`` has found nothing wrong with; the pod has its address."""
+    """The main process of a container that has passed ``check_manifest``; the pod has its address."""
     uid, gid = _resolve_user(pod, container)
     user = None if (uid, gid) == (os.geteuid(), os.getegid()) else (uid, gid)
     argv = (*(container.command or ()), *(container.args or ()))
@@ -57,7 +57,7 @@ def container_command(pod: Pod, container: Container) -> ContainerCommand:
 
 
 def check_manifest(pod: Pod) -> None:
-    """InvalidInput lists every field that cannot be honoured; nothing is passed over in silence that would matter."""
+    """Raises InvalidInput with every field that is not supported; no relevant field is ignored silently."""
     violations = [*_metadata_violations(pod), *_name_violations(pod)]
     for field, container in _container_fields(pod):
         violations += _container_violations(f"{field}.", pod, container)
@@ -66,13 +66,13 @@ def check_manifest(pod: Pod) -> None:
 
 
 def check_pod(pod: Pod) -> None:
-    """The same of what its containers share, and of their names."""
+    """The same check for what the pod's containers share, and for their names."""
     if violations := [*_metadata_violations(pod), *_name_violations(pod)]:
         raise InvalidInput(f"pod {pod.key}", violations)
 
 
 def check_container(pod: Pod, container: Container) -> None:
-    """The same of one container."""
+    """The same check for one container."""
     if violations := list(_container_violations("", pod, container)):
         raise InvalidInput(f"pod {pod.key}, container {container.name}", violations)
 
@@ -91,7 +91,7 @@ def _container_fields(pod: Pod) -> Iterator[tuple[str, Container]]:
 
 
 def _metadata_violations(pod: Pod) -> Iterator[str]:
-    """They become parts of a path."""
+    """Checks the names that become parts of a path."""
     if not _NAME.fullmatch(pod.metadata.name):
         yield f'metadata.name: "{pod.metadata.name}": must be a DNS subdomain of lower case'
     if not _LABEL.fullmatch(pod.metadata.namespace):
@@ -159,7 +159,7 @@ def _mount_violations(at: str, pod: Pod, container: Container) -> Iterator[str]:
 
 
 def _requested_user(pod: Pod, container: Container) -> tuple[int | None, int | None]:
-    """User and group as the manifest has them; the container's go before the pod's (v1.SecurityContext)."""
+    """User and group in the manifest; the container's override the pod's (v1.SecurityContext)."""
     contexts = [context for context in (container.security_context, pod.spec.security_context) if context]
     uid = next((context.run_as_user for context in contexts if context.run_as_user is not None), None)
     gid = next((context.run_as_group for context in contexts if context.run_as_group is not None), None)
@@ -167,7 +167,7 @@ def _requested_user(pod: Pod, container: Container) -> tuple[int | None, int | N
 
 
 def _resolve_user(pod: Pod, container: Container) -> tuple[int, int]:
-    """Without runAsGroup it is the user's primary group; a user unknown to this machine has the group of its number."""
+    """The ids to use. Without runAsGroup it is the user's primary group; for an unknown user, its own number."""
     uid, gid = _requested_user(pod, container)
     if uid is None:
         return os.geteuid(), os.getegid() if gid is None else gid
@@ -185,7 +185,7 @@ def _find_account(uid: int) -> pwd.struct_passwd | None:
 
 
 def _build_environment(pod: Pod, container: Container, uid: int) -> dict[str, str]:
-    """Nothing of our own environment."""
+    """The environment, which contains nothing of our own."""
     entry = _find_account(uid)
     ours = {
         "PATH": PATH,

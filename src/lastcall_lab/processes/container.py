@@ -18,13 +18,13 @@ log = logging.getLogger(__name__)
 
 _HERE = Path(__file__).parent
 _STARTING = 0.002
-"""Seconds between two looks for the main process, while it is being started and only then."""
+"""Seconds between two checks for the main process while it is being started."""
 
 
 class ProcessContainer:
-    """A container that runs or has run, of this life of the program or of an earlier one.
+    """A container that runs or has run, started by this process or an earlier one.
 
-    It has ended when its shim has: then the exit code is written and nothing of the container is left.
+    It has ended when its shim has: then the exit code is written and no process of the container is left.
     """
 
     def __init__(
@@ -52,16 +52,16 @@ class ProcessContainer:
 
     @property
     def namespace_pid(self) -> int:
-        """The process whose namespaces a program beside the main process has to enter; 0 if there are none."""
+        """The process whose namespaces a program beside the main process must enter; 0 if there are none."""
         return self._main.pid if self._main and self.files.is_enclosed() else 0
 
     async def wait_until_started(self, clock: Clock) -> None:
-        """Waits, some milliseconds after the shim's start, until the main process is known or all is over."""
+        """Waits until the main process is known, or the container has ended: some milliseconds after the start."""
         while not self._find_main() and not self.ended.is_set():
             await clock.sleep(_STARTING)
 
     def terminate(self) -> None:
-        """Sends SIGTERM to the main process, unless that was done before. It has been waited for ``wait_until_started``."""
+        """Sends SIGTERM to the main process once. Requires ``wait_until_started``."""
         if self._sigterm_sent or not self._main or self.ended.is_set():
             return
         self._sigterm_sent = True
@@ -76,12 +76,12 @@ class ProcessContainer:
             self._main.send_signal(signal.SIGKILL)
 
     def notice_end(self) -> None:
-        """Notices an end that the event loop has not told yet."""
+        """Detects an end that the event loop has not reported yet."""
         while self._watched and self._watched.has_ended:
             self._handle_watched_end()
 
     def close(self) -> None:
-        """Stops watching; the container lives on."""
+        """Stops watching; the container runs on."""
         self._unwatch()
         for process in (self._shim, self._main):
             if process:
@@ -103,7 +103,7 @@ class ProcessContainer:
             self._watched = None
 
     def _handle_watched_end(self) -> None:
-        """What was watched has ended: the shim, or the main process if there is no shim any more."""
+        """The watched process has ended: the shim, or the main process if there is no shim any more."""
         self._unwatch()
         if not self._shim:
             self._finish()
@@ -114,7 +114,7 @@ class ProcessContainer:
         self._shim_is_gone()
 
     def _shim_is_gone(self) -> None:
-        """A shim that was killed leaves its processes behind, and nobody will know an exit code."""
+        """A killed shim leaves its processes behind, and the exit code remains unknown."""
         self.exit_code = self.files.exit_code()
         self._find_main()
         if self.exit_code is None and self._main and not self._main.has_ended:
@@ -136,7 +136,7 @@ def _environment_mark(container_id: str) -> str:
 
 
 def spawn_container(container_id: str, files: ContainerFiles, command: ContainerCommand) -> ForeignProcess:
-    """Starts a container's shim, and by it the container. OSError if that cannot be done."""
+    """Starts a container's shim, which starts the container. Raises OSError if that fails."""
     variables = [*(f"{name}={value}" for name, value in command.env.items()), _environment_mark(container_id)]
     files.create(variables, command.user, command.links)
     python = (sys.executable, "-I", "-S")

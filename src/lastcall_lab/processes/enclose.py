@@ -1,11 +1,11 @@
-"""Shows a process its volumes at their mountPaths: in a mount namespace of its own, whose root is made of the machine's.
+"""Shows a process its volumes at their mountPaths, in a mount namespace with a root made from the machine's.
 
 ``enter.py`` loads it with ``python -I -S``, so it imports nothing of lastcall.
 
-The new root is a tmpfs in which each entry of the old one is bind-mounted. A directory on the way to a mountPath is made in
-the same way. At the mountPath stands a symbolic link to the volume, not a bind mount: a volume that is cut off from this node
-is then cut off from the process as well. Nothing of the machine's own tree changes. Without root it takes a user namespace,
-in which the user stays the same.
+The new root is a tmpfs in which each entry of the old one is bind-mounted. A directory on the way to a mountPath is
+made in the same way. The mountPath itself is a symbolic link to the volume, not a bind mount: so a volume that is cut
+off from this node is also cut off from the process. The machine's own tree does not change. Without root it uses a user
+namespace, in which the user stays the same.
 """
 
 # pathlib and typing would take longer to import than all the rest:
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 _NEWNS, _NEWUSER = 0x00020000, 0x10000000
 _BIND, _MOVE, _REC, _SLAVE = 4096, 8192, 16384, 1 << 19
 _MOST = 2000
-"""Entries of one directory that are mounted one by one; of more it would take too long."""
+"""Largest directory whose entries are mounted one by one; more would take too long."""
 
 
 def enclose(root: str, links: "Sequence[tuple[str, str]]") -> None:
-    """From now on this process, and what it starts, finds ``source`` at ``target`` for each of the ``links``.
+    """Makes ``source`` visible at ``target`` for each of the ``links``, to this process and its children.
 
-    ``root`` is an empty directory. OSError if the machine does not allow it, or if one volume would hide another: the
-    process sees what it saw before then.
+    ``root`` is an empty directory. Raises OSError, without an effect, if the machine does not allow it, or if one
+    volume would hide another.
     """
     tree: dict[str, Any] = {}
     for target, source in links:
@@ -37,7 +37,7 @@ def enclose(root: str, links: "Sequence[tuple[str, str]]") -> None:
     for target, _ in links:
         _check_visible(os.path.realpath(target), [source for _, source in links])
     _unshare()
-    _mount(None, "/", None, _REC | _SLAVE)  # what the machine unmounts is unmounted here too
+    _mount(None, "/", None, _REC | _SLAVE)  # unmounts on the machine propagate here
     _mount("tmpfs", root, "tmpfs", 0, "mode=0755,size=1m")
     _build(root, "/", tree)
     os.chdir(root)
@@ -47,7 +47,7 @@ def enclose(root: str, links: "Sequence[tuple[str, str]]") -> None:
 
 
 def _plant(tree: "dict[str, Any]", target: str, source: str) -> None:
-    """Puts the link into the tree: directories by their real names, and in place of the last one the volume's path."""
+    """Puts the link into the tree: directories by their real names, and the volume's path as the last one."""
     parent = os.path.realpath(os.path.dirname(target))
     node: Any = tree
     for name in parent.strip("/").split("/") if parent != "/" else ():
@@ -78,7 +78,7 @@ def _unshare() -> None:
 
 
 def _build(made: str, old: str, tree: "dict[str, Any]") -> None:
-    """Fills a directory with what the machine has there, and with the tree."""
+    """Fills a directory with the machine's entries and with the tree."""
     for name in _entries(old):
         if name not in tree:
             _show(os.path.join(old, name), os.path.join(made, name))
@@ -112,7 +112,7 @@ def _show(old: str, new: str) -> None:
     try:
         _mount(old, new, None, _BIND | _REC)
     except FileNotFoundError:
-        pass  # it has gone meanwhile
+        pass  # deleted meanwhile
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:

@@ -1,9 +1,10 @@
-"""Becomes a container's main process: run by path with ``python -I -S``, so that it imports nothing of lastcall.
+"""Becomes a container's main process: run by path with ``python -I -S``, so it imports nothing of lastcall.
 
 Arguments: the container's directory, ``uid:gid`` or nothing, then the program and its arguments. The environment comes
-from the file ``env``: on a command line everybody could read it. With a file ``links`` the process sees its volumes at their
-mountPaths (``enclose.py``) and makes the file ``enclosed``; where the machine does not allow that, the file ``unmounted`` says
-why. A program that cannot be run ends with 127 or 126, as in a shell, and with a line in the log.
+from the file ``env``, because a command line is readable by every user. With a file ``links`` the process sees its
+volumes at their mountPaths (``enclose.py``) and makes the file ``enclosed``. If the machine does not allow that, the
+file ``unmounted`` says why. A program that cannot be run ends with 127 or 126, as in a shell, and with a line in the
+log.
 """
 
 # pathlib would take longer to import than all the rest; and to become another program is what this is for:
@@ -27,7 +28,7 @@ def main(directory: str, user: str, *command: str) -> None:
         os.setgroups([])
         os.setgid(gid)
         os.setuid(uid)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and that would be inherited
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a child would inherit that
         signal.signal(number, signal.SIG_DFL)
     error = _run(command, {name: value for name, _, value in pairs})
     sys.stderr.write(f"lastcall: {command[0]}: {error.strerror}\n")
@@ -35,7 +36,10 @@ def main(directory: str, user: str, *command: str) -> None:
 
 
 def _run(command: "tuple[str, ...]", env: "dict[bytes, bytes]") -> OSError:
-    """Why it cannot be run, as execvp(3) tells it. (os.execvpe imports a module, which the user may not be able to read.)"""
+    """Runs the program; returns why it cannot, as execvp(3) does.
+
+    It does not use os.execvpe, which imports a module that the user may not be able to read.
+    """
     program, refused, missing = os.fsencode(command[0]), None, None
     for directory in [b""] if b"/" in program else env[b"PATH"].split(b":"):
         try:
@@ -48,7 +52,7 @@ def _run(command: "tuple[str, ...]", env: "dict[bytes, bytes]") -> OSError:
 
 
 def _enclose(directory: str, place: int) -> None:
-    """Shows the volumes, if there are any; before anybody can know this process, and enter its namespaces."""
+    """Shows the volumes, if any, before this process is known and its namespaces can be entered."""
     try:
         with open(os.path.join(directory, "links"), "rb") as file:
             words = os.fsdecode(file.read()).split("\0")[:-1]
@@ -71,7 +75,7 @@ def _enclose(directory: str, place: int) -> None:
 
 
 def _announce(place: int) -> None:
-    """The file appears whole or not at all."""
+    """Writes the file atomically."""
     with open("/proc/self/stat", encoding="utf-8") as stat:
         _write(place, "main.new", stat.read())
     os.rename("main.new", "main", src_dir_fd=place, dst_dir_fd=place)

@@ -19,7 +19,7 @@ _SHOWN = 1024
 async def run_exec_hook(
     command: ContainerCommand, container: ProcessContainer, *, limit: float, clock: Clock
 ) -> HookResult:
-    """Runs it until it ends, its container ends or the limit is over; then its whole process group is killed."""
+    """Runs it until it ends, its container ends or the limit is over; then kills its whole process group."""
     try:
         hook = _RunningHook(command)
     except (OSError, ValueError) as error:
@@ -37,7 +37,7 @@ async def run_exec_hook(
 
 
 class _RunningHook:
-    """A running hook. setpriv(1) has it die with this process (PR_SET_PDEATHSIG): nobody would be left to kill it."""
+    """A running hook, which dies with this process: setpriv(1) sets PR_SET_PDEATHSIG."""
 
     def __init__(self, command: ContainerCommand) -> None:
         self.ended = asyncio.Event()
@@ -57,13 +57,13 @@ class _RunningHook:
         loop.add_reader(self._pipe, self._read)
 
     def kill(self) -> None:
-        """Kills what is left of its process group. As long as the leader is not reaped, the group is no other's."""
+        """Kills the rest of its process group. Until the leader is reaped, the group's number is not reused."""
         if not self.ended.is_set():
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._popen.pid, signal.SIGKILL)
 
     def result(self) -> HookResult:
-        """How it ended by itself."""
+        """The result after it has ended by itself."""
         code = self._popen.returncode
         if code == 0:
             return HookResult(ok=True)
@@ -97,12 +97,12 @@ class _RunningHook:
 
 
 def _spawn_hook(command: ContainerCommand, outlet: int) -> subprocess.Popen[bytes]:
-    """env(1) takes back which signals this process ignores: who runs in a script's background ignores SIGINT."""
+    """Starts it with default signals by env(1): background jobs of a script, for instance, ignore SIGINT."""
     options = ["--pdeathsig=KILL"]
     if command.user:
         uid, gid = command.user
         options += [f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
-        os.fchown(outlet, uid, gid)  # so that it may be opened again as /dev/stdout
+        os.fchown(outlet, uid, gid)  # so that it can be opened again as /dev/stdout
     return subprocess.Popen(
         [
             find_program("env"),

@@ -1,4 +1,4 @@
-"""A program that somebody runs beside a container (``kubectl exec``)."""
+"""A program that runs beside a container (``kubectl exec``)."""
 
 import asyncio
 import contextlib
@@ -18,10 +18,10 @@ _CHUNK = 65536
 
 
 class ProcessExecution:
-    """Started when it is made, in a session of its own; OSError if it cannot be started.
+    """Starts when it is made, in a session of its own; OSError if it cannot start.
 
-    With ``tty`` it has a terminal, whose output is all STDOUT; without ``stdin`` it reads nothing. setpriv(1) has it
-    die with this process (PR_SET_PDEATHSIG).
+    With ``tty`` it has a terminal, whose output is all STDOUT; without ``stdin`` it reads nothing. It dies with this
+    process: setpriv(1) sets PR_SET_PDEATHSIG.
     """
 
     def __init__(self, command: ContainerCommand, *, stdin: bool, tty: bool) -> None:
@@ -42,7 +42,7 @@ class ProcessExecution:
             loop.add_reader(descriptor, self._read, descriptor)
 
     async def write(self, data: bytes) -> None:
-        """To its standard input; what it does not read is dropped when it ends."""
+        """Writes to its standard input; data that it has not read when it ends is dropped."""
         while data and self._input >= 0 and not self._ended.is_set():
             try:
                 data = data[os.write(self._input, data) :]
@@ -52,7 +52,7 @@ class ProcessExecution:
                 return
 
     def end_input(self) -> None:
-        """A terminal gets its end-of-file character."""
+        """Closes its standard input; a terminal gets its end-of-file character."""
         if self._terminal >= 0:
             with contextlib.suppress(OSError):
                 os.write(self._terminal, b"\x04")
@@ -61,12 +61,12 @@ class ProcessExecution:
             self._input = -1
 
     def resize(self, width: int, height: int) -> None:
-        """Of its terminal, if it has one."""
+        """Resizes its terminal, if it has one."""
         if self._terminal >= 0:
             fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
     async def output(self) -> AsyncIterator[tuple[int, bytes]]:
-        """STDOUT or STDERR and what came there, until both have ended."""
+        """Yields STDOUT or STDERR with the data of each, until both have ended."""
         while (chunk := await self._chunks.get()) is not None:
             yield chunk
 
@@ -77,12 +77,12 @@ class ProcessExecution:
         return code if code >= 0 else 128 - code
 
     def kill(self) -> None:
-        """Kills its process group. As long as the leader is not reaped, the group is no other's."""
+        """Kills its process group. Until the leader is reaped, the group's number is not reused."""
         if self._ended.is_set():
             return
         try:
             os.killpg(self._popen.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):  # it has yet to make its session
+        except (ProcessLookupError, PermissionError):  # it has not made its session yet
             self._process.send_signal(signal.SIGKILL)
 
     # -- within --------------------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class ProcessExecution:
             data = os.read(descriptor, _CHUNK)
         except BlockingIOError:
             return
-        except OSError:  # a terminal that nobody has open any more
+        except OSError:  # the terminal's other side is closed
             data = b""
         if data:
             self._chunks.put_nowait((self._readers[descriptor], data))
@@ -150,7 +150,7 @@ class ProcessExecution:
             self._chunks.put_nowait(None)
 
     def _kill_rest(self) -> None:
-        """What it has left behind in its group goes with it, so that the output ends."""
+        """Kills the rest of its group after its end, so that the output ends."""
         asyncio.get_running_loop().remove_reader(self._process.descriptor)
         self.kill()
         self._process.close()
@@ -162,7 +162,7 @@ class ProcessExecution:
 
 
 def _exec_arguments(command: ContainerCommand, *, terminal: bool) -> list[str]:
-    """env(1) takes back which signals this process ignores; setsid(1) makes the session, and the terminal its own."""
+    """Its command line: env(1) restores default signals; setsid(1) makes the session with its terminal."""
     options = ["--pdeathsig=KILL"]
     if command.user:
         uid, gid = command.user

@@ -1,4 +1,4 @@
-"""The pods and containers that are known, and the ends that others are to hear of."""
+"""The known pods and containers, and the queue of their ends."""
 
 import asyncio
 from functools import partial
@@ -15,7 +15,7 @@ from lastcall_lab.processes.state_files import ContainerFiles, PodState, Process
 
 
 class KnownPod:
-    """A pod that is known: being started, running, or ended and not yet finished."""
+    """A pod that is being started, runs, or has ended but not been finished."""
 
     def __init__(self, state: PodState, directory: Path) -> None:
         self.pod = _with_address(state.pod, state.address)
@@ -26,23 +26,23 @@ class KnownPod:
         self.removed = False
 
     def container_id(self, name: str, attempt: int) -> str:
-        """Different each time that the pod, or the container, is started."""
+        """An id that differs for each start of the pod or the container."""
         later = f".{attempt}" if attempt else ""
         return f"{self.pod.metadata.uid}/{name}/{self.state.life}{later}"
 
     @property
     def running_containers(self) -> dict[str, ProcessContainer]:
-        """Its containers that have not ended, by name."""
+        """The containers that have not ended, by name."""
         return {name: one for name, one in self.containers.items() if not one.ended.is_set()}
 
     @property
     def running_pod(self) -> RunningPod:
-        """The pod with the containers that run."""
+        """The pod with its running containers."""
         return RunningPod(pod=self.pod, containers={name: one.id for name, one in self.running_containers.items()})
 
 
 class KnownPods:
-    """``pods`` by uid, ``containers`` by id. What an earlier life of this program has left is adopted at once."""
+    """``pods`` by uid, ``containers`` by id. Adopts pods of an earlier run of this program at once."""
 
     def __init__(self, files: ProcessStateDirectory) -> None:
         self._files = files
@@ -53,13 +53,13 @@ class KnownPods:
         self._adopt()
 
     def add(self, state: PodState) -> KnownPod:
-        """A pod whose files are there."""
+        """Adds a pod that has files already."""
         pod = KnownPod(state, self._files.pod_directory(state.pod))
         self.pods[state.pod.metadata.uid] = pod
         return pod
 
     def track(self, pod: KnownPod, name: str, files: ContainerFiles, shim: ForeignProcess | None) -> ProcessContainer:
-        """A container that was started, whose end will be told."""
+        """Tracks a container that was started; its end will be reported."""
         container = ProcessContainer(
             pod.container_id(name, files.attempt),
             files,
@@ -71,7 +71,7 @@ class KnownPods:
         return container
 
     def forget(self, pod: KnownPod) -> None:
-        """The pod and its containers."""
+        """Forgets the pod and its containers."""
         self.pods.pop(pod.pod.metadata.uid, None)
         for container in pod.containers.values():
             self.containers.pop(container.id, None)
@@ -82,7 +82,7 @@ class KnownPods:
         return await self._ended.get()
 
     def repeat_ends(self) -> None:
-        """All ends of what is known, in the order in which they came."""
+        """All ends of known containers, in order."""
         self._ended = asyncio.Queue()
         over = [one for one in self._history if one.ended.is_set() and self.containers.get(one.id) is one]
         self._history = []
@@ -90,7 +90,7 @@ class KnownPods:
             self._queue_end(self.pods[container.id.partition("/")[0]], container.id.split("/")[1], container)
 
     def _adopt(self) -> None:
-        """What has ended meanwhile is told in its order."""
+        """Adopts an earlier run's pods, and reports the ends since then in order."""
         found: list[tuple[int, KnownPod, str, ContainerFiles, ProcessIdentity]] = []
         for state, names in self._files.load():
             pod = self.add(state)
@@ -109,7 +109,7 @@ class KnownPods:
 
 
 def _lasting_containers(pod: Pod) -> set[str]:
-    """The containers whose end matters to others: not the init containers, which end before the pod runs."""
+    """The containers whose end is reported: not init containers, which end before the pod runs."""
     return {one.name for one in (*model.list_sidecars(pod), *pod.spec.containers)}
 
 

@@ -1,10 +1,10 @@
 """Becomes a container's shim: run by path with ``python -I -S``, so that it imports nothing of lastcall.
 
 Arguments: the container's directory, its working directory, then the arguments of ``shim.sh``. It sheds what a process
-inherits (descriptors, ignored and blocked signals, umask), becomes a subreaper, puts its identity into the file
-``shim``, and runs the shell in its own place: the identity stays true, and so does the attribute of a subreaper
-(prctl(2), PR_SET_CHILD_SUBREAPER, survives ``execve``). Done between fork and exec in the agent, all this would be
-Python code in the fork of a process that may have threads.
+inherits (descriptors, ignored and blocked signals, umask), becomes a subreaper, writes its identity into the file
+``shim``, and executes the shell in its own place. That preserves the identity and the subreaper attribute (prctl(2),
+PR_SET_CHILD_SUBREAPER, survives ``execve``). Between fork and exec in the agent, all this would be Python code in the
+fork of a process that may have threads.
 """
 
 # pathlib would take longer to import than all the rest; and to become another program is what this is for:
@@ -37,7 +37,7 @@ def main(directory: str, working_directory: str, *arguments: str) -> None:
 
 
 def _claim(directory: str) -> None:
-    """The file appears whole or not at all; if it is there already, this container is not to be started any more."""
+    """Creates the file atomically; if it exists already, this container must not be started any more."""
     draft = os.path.join(directory, f"shim.{os.getpid()}")
     with open("/proc/self/stat", encoding="utf-8") as stat, open(draft, "w", encoding="utf-8") as file:
         file.write(stat.read())
@@ -49,7 +49,7 @@ def _close(descriptor: int) -> None:
     try:
         os.close(descriptor)
     except OSError:
-        pass  # it was the one that listed the others
+        pass  # the descriptor that listed the others
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a container has written, with about the times at which it did."""
+"""The output of a container, with approximate times."""
 
 import asyncio
 import bisect
@@ -12,16 +12,19 @@ _CHUNK = 256 * 1024
 
 
 class LogFile:
-    """One container's output, line by line. The times stand beside it in ``<log>.times``: up to which offset it had been written when, in seconds since 1970."""
+    """One container's output by lines.
+
+    ``<log>.times`` has the times: up to which offset it had been written at which second since 1970.
+    """
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
         self._clock = clock
 
     async def read(self, position: int) -> tuple[Sequence[tuple[float, bytes]], int]:
-        """Whole lines from ``position`` on with their times, some at a time, and the position of what follows them.
+        """Lines from ``position`` on with their times, a limited number at a time, and the next position.
 
-        A last line without an end comes once nothing else is left. Without such a log: no lines.
+        Incomplete last lines come when nothing else is left. Without such a log there are no lines.
         """
         return await asyncio.to_thread(self._read, position)
 
@@ -42,7 +45,7 @@ class LogFile:
 
 
 def read_some(log: Path, position: int) -> bytes:
-    """What comes from ``position`` on, no more than is read at once; nothing if there is no such file."""
+    """Reads a limited part from ``position`` on; empty if there is no such file."""
     try:
         with log.open("rb") as file:
             file.seek(position)
@@ -52,7 +55,7 @@ def read_some(log: Path, position: int) -> bytes:
 
 
 def note_times(logs: Iterable[Path], now: float) -> None:
-    """What was written since the last note was written about ``now``."""
+    """Notes ``now`` as the time of the output since the last note."""
     for log in logs:
         with contextlib.suppress(FileNotFoundError):
             size = log.stat().st_size
@@ -62,7 +65,7 @@ def note_times(logs: Iterable[Path], now: float) -> None:
 
 
 def _read_times(log: Path) -> list[tuple[int, float]]:
-    """Up to which offset it had been written when."""
+    """Reads the offsets and their times."""
     try:
         lines = _times_path(log).read_text(encoding="ascii").splitlines()
     except FileNotFoundError:

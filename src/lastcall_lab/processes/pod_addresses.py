@@ -1,4 +1,4 @@
-"""Which address of 127.0.0.0/8 a pod gets (pure)."""
+"""Chooses a pod's address in 127.0.0.0/8 (pure)."""
 
 import zlib
 from collections.abc import Collection
@@ -8,9 +8,9 @@ _PODS = 64 * 256 * 254
 
 
 def choose_address(node: str, key: str, taken: Collection[str]) -> str:
-    """The same address for the same ``namespace/name`` every time, or the next free one if another pod has it.
+    """The same address for the same ``namespace/name`` every time, or the next free one if it is taken.
 
-    ``node`` is any text that tells the nodes of one machine apart: they know nothing of each other's pods.
+    ``node`` is any text that distinguishes the nodes of one machine, which do not know each other's pods.
     """
     first = zlib.crc32(f"{node} {key}".encode())
     for step in range(_PODS):

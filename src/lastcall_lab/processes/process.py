@@ -1,4 +1,4 @@
-"""Processes that are not our children, without mistaking a later one for them."""
+"""Identifies processes that are not our children, and never confuses them with later ones of the same pid."""
 
 import contextlib
 import os
@@ -11,14 +11,14 @@ from lastcall.errors import NotPermitted
 
 
 class ProcessIdentity(NamedTuple):
-    """A pid is used again; together with the start time (clock ticks since boot) it is not, within one boot."""
+    """A pid and its start time (clock ticks since boot). A pid is reused; the pair is not, within one boot."""
 
     pid: int
     start: int
 
 
 def parse_identity(stat: str) -> ProcessIdentity | None:
-    """From a line of ``/proc/PID/stat`` (proc(5)); None if the text is not a whole one.
+    """Parses a line of ``/proc/PID/stat`` (proc(5)); None if the text is incomplete.
 
     The second field is the program's name in brackets and may hold anything, so the last bracket counts.
     """
@@ -30,7 +30,7 @@ def parse_identity(stat: str) -> ProcessIdentity | None:
 
 
 class ForeignProcess:
-    """One process, held by a pidfd. Not being its parent is no hindrance."""
+    """One process, held by a pidfd; it need not be our child."""
 
     def __init__(self, pid: int, descriptor: int) -> None:
         self.pid = pid
@@ -38,17 +38,17 @@ class ForeignProcess:
 
     @classmethod
     def from_pid(cls, pid: int) -> Self:
-        """Whoever has this pid now; ProcessLookupError if nobody has. Right for a child that has not been reaped."""
+        """The current process of this pid; ProcessLookupError without one. Reliable for a child before it is reaped."""
         return cls(pid, os.pidfd_open(pid))
 
     @classmethod
     def find(cls, wanted: ProcessIdentity) -> Self | None:
-        """The process with this identity; None if it is gone."""
+        """Finds the process with this identity; None if it is gone."""
         try:
             process = cls.from_pid(wanted.pid)
         except ProcessLookupError:
             return None
-        # Read after the descriptor was opened: if it is the right one now, then the descriptor is the right one.
+        # Read after opening the descriptor: if the identity matches now, the descriptor is of that process.
         if _current_identity(wanted.pid) == wanted:
             return process
         process.close()
@@ -56,13 +56,13 @@ class ForeignProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is dead, be it reaped or not."""
+        """Whether it is dead, reaped or not."""
         poll = select.poll()
         poll.register(self.descriptor, select.POLLIN)
         return bool(poll.poll(0))
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Sends a signal; nothing happens if the process is gone. NotPermitted if it has become another user's."""
+        """Sends a signal; ignored if the process is gone. NotPermitted if it has become another user's."""
         try:
             signal.pidfd_send_signal(self.descriptor, number)
         except ProcessLookupError:
@@ -71,24 +71,24 @@ class ForeignProcess:
             raise NotPermitted(f"process {self.pid} runs as another user: it cannot be sent {number.name}") from error
 
     def reap(self) -> None:
-        """Takes a dead process off the kernel's list if it is our child; the parent does so otherwise."""
+        """Reaps a dead process if it is our child; otherwise its parent does so."""
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)
 
     def close(self) -> None:
-        """Lets go of it. May be called twice."""
+        """Closes the descriptor. May be called twice."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
 
 
 def kill_marked(variable: str) -> None:
-    """SIGKILL for every process that was started with this variable (``NAME=value``) in its environment.
+    """Sends SIGKILL to every process with this variable (``NAME=value``) in its initial environment.
 
-    It looks at all processes of the machine: for when nothing else tells which ones belong together.
+    It scans all processes of the machine: use it only if nothing else identifies them.
     """
     killed: set[int] = set()
-    while found := _kill_marked(variable.encode(), killed):  # a child may have been born meanwhile
+    while found := _kill_marked(variable.encode(), killed):  # a child may have been forked meanwhile
         killed |= found
 
 

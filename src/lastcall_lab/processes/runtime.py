@@ -1,4 +1,4 @@
-"""``ports.PodRuntime`` and ``ports.PodStarter`` with plain processes."""
+"""``ports.node.PodRuntime`` and ``ports.node.PodStarter`` with plain processes."""
 
 import asyncio
 import logging
@@ -24,10 +24,10 @@ log = logging.getLogger(__name__)
 
 
 class ProcessRuntime:
-    """The pods whose files are in one state directory; those of an earlier life of this program are adopted.
+    """The pods with files in one state directory; adopts those of an earlier run of this program.
 
-    It is made in a running event loop, and there is one at a time for each directory. ``close`` is for the end of the
-    program: the containers live on.
+    Make it in a running event loop, and only one at a time for each directory. Call ``close`` at the end of the
+    program: the containers run on.
     """
 
     def __init__(self, state_dir: Path, clock: Clock) -> None:
@@ -39,22 +39,22 @@ class ProcessRuntime:
     # -- PodRuntime ----------------------------------------------------------------------------------------------------
 
     async def list_pods(self) -> Sequence[RunningPod]:
-        """Those with a running container."""
+        """The pods with a running container."""
         return [pod.running_pod for pod in self._known.pods.values() if pod.running_containers]
 
     async def refresh_pods(self) -> Sequence[RunningPod]:
-        """The same, asking the kernel about each container."""
+        """As ``list_pods``, but checks each container with the kernel first."""
         for container in list(self._known.containers.values()):
             container.notice_end()
         return await self.list_pods()
 
     async def reread_pod(self, live: RunningPod) -> RunningPod | None:
-        """From what is known of its processes: their ends are told at once."""
+        """The pod's current state: ends of processes are reported at once."""
         pod = self._known.pods.get(live.pod.metadata.uid)
         return pod.running_pod if pod and pod.running_containers else None
 
     async def run_hook(self, live: RunningPod, container: str, hook: LifecycleHandler, limit: float) -> HookResult:
-        """A program runs beside the container, in its environment and as its user."""
+        """Runs a program beside the container, in its environment and as its user."""
         known = self._known.containers.get(live.containers.get(container, ""))
         if not known or known.ended.is_set():
             return HookResult(ok=False, message=f'no container "{container}" runs')
@@ -77,33 +77,33 @@ class ProcessRuntime:
         return HookResult(ok=True)
 
     async def ping(self) -> None:
-        """At once: the kernel runs what runs."""
+        """Returns at once: the kernel is the runtime."""
 
     async def stop_container(self, container_id: str, grace: float) -> int | None:
-        """SIGTERM goes to the main process alone. Each call kills when its own grace is over, so the shortest counts.
+        """Sends SIGTERM to the main process alone. Each call kills after its own grace period: the shortest counts.
 
-        A call that is cancelled kills no more.
+        A cancelled call kills no more.
         """
         container = self._known.containers.get(container_id)
         if container is None:
             return None
         await container.wait_until_started(self._clock)
         container.terminate()
-        await asyncio.sleep(0)  # of a hundred calls at once each sends its SIGTERM before the first begins to wait
+        await asyncio.sleep(0)  # of a hundred concurrent calls each sends its SIGTERM before the first one waits
         if await aio.wait_first(container.ended.wait(), self._clock.sleep(math.ceil(grace))) == 1:
             container.kill()
             await container.ended.wait()
         return container.exit_code
 
     async def kill_container(self, container_id: str) -> None:
-        """The main process gets it; its shim then kills all that is left, wherever it has moved to."""
+        """Sends SIGKILL to the main process; its shim then kills all of its descendants."""
         container = self._known.containers.get(container_id)
         if container:
             await container.wait_until_started(self._clock)
             container.kill()
 
     async def tear_down_pod(self, live: RunningPod) -> None:
-        """Frees the pod's address and name, and deletes its files but for the logs, which ``remove_pod`` deletes."""
+        """Frees the pod's address and name, and deletes its files but the logs, which ``remove_pod`` deletes."""
         pod = self._known.pods.get(live.pod.metadata.uid)
         if not pod:
             return
@@ -114,13 +114,13 @@ class ProcessRuntime:
         self._known.forget(pod)
 
     def kill_seconds(self, containers: int) -> float:
-        """Three times what was measured: 110 containers were killed and confirmed in 0.14 s on two busy cores."""
+        """Three times the measurement: 110 containers were killed and confirmed in 0.14 s on two busy cores."""
         return 0.1 + 0.003 * containers
 
     # -- PodStarter ----------------------------------------------------------------------------------------------------
 
     async def start_pod(self, pod: Pod) -> RunningPod:
-        """Unavailable if an init container fails or a process cannot be started; nothing of the pod is left then."""
+        """Starts a pod. Unavailable if an init container fails or a process cannot start; leaves nothing then."""
         command_spec.check_manifest(pod)
         before = self._known.pods.get(pod.metadata.uid)
         if before and (before.starting or before.running_containers):
@@ -143,7 +143,7 @@ class ProcessRuntime:
         return started.running_pod
 
     async def remove_pod(self, uid: str) -> None:
-        """Logs are deleted too."""
+        """Removes the pod, its logs too."""
         pod = self._known.pods.get(uid)
         if pod:
             pod.removed = True
@@ -156,17 +156,17 @@ class ProcessRuntime:
         self._files.delete(uid)
 
     async def next_ended(self) -> tuple[str, str, int | None]:
-        """Main containers and sidecars; what had ended before an adoption is told (again) until the pod is finished."""
+        """The next end of a main container or sidecar; after an adoption, ends of unfinished pods come (again)."""
         return await self._known.next_end()
 
     # -- containers one by one -----------------------------------------------------------------------------------------
 
     mounts = False
-    """Each mount names its place on this machine, since a process finds its volumes there too."""
+    """False: mounts name paths of this machine, where processes find their volumes, too."""
     untimed_logs = True
 
     async def create_sandbox(self, pod: Pod) -> RunningPod:
-        """Its address and its directory. A pod that is known already is left as it is."""
+        """Makes its address and its directory. A known pod is left as it is."""
         known = self._known.pods.get(pod.metadata.uid)
         if known is None:
             command_spec.check_pod(pod)
@@ -174,7 +174,7 @@ class ProcessRuntime:
         return known.running_pod
 
     async def launch_container(self, pod: Pod, container: model.Container, *, attempt: int) -> str:
-        """The logs of the attempts before the last one are deleted."""
+        """Launches the container, and deletes the logs of the attempts before the last one."""
         known = self._known.pods.get(pod.metadata.uid)
         if known is None:
             raise Unavailable(f"pod {pod.key}: it was not created")
@@ -193,29 +193,29 @@ class ProcessRuntime:
         return known.files.unmounted_reason() if known else ""
 
     def repeat_ends(self) -> None:
-        """In the order in which they ended."""
+        """All ends, in order."""
         self._known.repeat_ends()
 
     async def probe(self, live: RunningPod, container: str, handler: LifecycleHandler, limit: float) -> HookResult:
-        """As a hook is run."""
+        """Runs a probe the way hooks are run."""
         return await self.run_hook(live, container, handler, limit)
 
     def open_log(self, pod: Pod, container: str, attempt: int) -> LogFile:
-        """The output of processes has no times; they are noted each time ``note_log_times`` is called."""
+        """Opens the log. The output of processes has no times; ``note_log_times`` adds them."""
         return LogFile(log_path(self._files.pod_directory(pod), container, attempt), self._clock)
 
     async def wait_for_probe_change(self, container_id: str = "") -> None:
-        """Programs do what they like."""
+        """Never returns: a program's answers to probes are unpredictable."""
 
     async def note_log_times(self) -> None:
-        """What was written since it was called last was written about now."""
+        """Notes the current time for the output since the last call."""
         logs = [one.files.log for pod in self._known.pods.values() for one in pod.running_containers.values()]
         await asyncio.to_thread(note_times, logs, self._clock.wall())
 
     async def execute(
         self, live: RunningPod, container: str, command: Sequence[str], *, stdin: bool, tty: bool
     ) -> ProcessExecution:
-        """A process beside the container's, in its environment and as its user."""
+        """Runs a process beside the container's, in its environment and as its user."""
         known = self._known.containers.get(live.containers.get(container, ""))
         if not known or known.ended.is_set():
             raise InvalidInput(f"pod {live.pod.key}", [f"container {container}: does not run"])
@@ -227,7 +227,7 @@ class ProcessRuntime:
             raise InvalidInput(f"exec {command[0]}", [error.strerror or str(error)]) from error
 
     def close(self) -> None:
-        """Lets go of everything; the containers live on."""
+        """Releases everything; the containers run on."""
         for container in self._known.containers.values():
             container.close()
 
@@ -237,7 +237,7 @@ class ProcessRuntime:
     def _command_beside(
         pod: Pod, described: model.Container, running: ProcessContainer, argv: Sequence[str]
     ) -> command_spec.ContainerCommand:
-        """A program with what the container's main process was started with."""
+        """A program with the environment, user and mounts of the container's main process."""
         made = command_spec.container_command(pod, described)
         return made._replace(argv=tuple(argv), env=running.files.environment(), inside=running.namespace_pid)
 
@@ -254,7 +254,7 @@ class ProcessRuntime:
         return self._known.add(state)
 
     async def _start_init(self, pod: KnownPod, container: model.Container) -> None:
-        """A sidecar is left running (KEP-753), any other init container is waited for."""
+        """Leaves a sidecar running (KEP-753), and waits for any other init container."""
         running = await self._start_container(pod, container)
         if container.restart_policy == "Always":
             return

@@ -1,19 +1,19 @@
-"""The state directory: what must outlive this process. What must outlive the machine is not here, so nothing is synced.
+"""The state directory: files that outlive this process. They need not survive a reboot, so no file is synced.
 
 ``pods/<namespace>_<name>_<uid>/`` holds ``pod.json``, a ``<container>.log`` for each container, and a directory for
 each container that was to be started:
 
 ``env``   the environment of the main process, each variable ended by NUL
-``shim_identity``  the shim's line of /proc/PID/stat, put there by itself; empty if we forbid a shim to start that comes too late
-``main_identity``  the same of the container's main process
+``shim``  the shim's line of /proc/PID/stat, written by itself; empty if a late shim is forbidden to start
+``main``  the same of the container's main process
 ``stop``  "yes" when SIGTERM is sent
 ``exit``  the exit code (128 + n after signal n)
-``links``  mountPaths and where their volumes are, each ended by NUL; ``root`` is an empty directory then
-``is_enclosed``  there if the main process sees its volumes there; else ``unmounted_reason`` says why it does not
+``links``  mountPaths and the paths of their volumes, each ended by NUL; ``root`` is an empty directory then
+``enclosed``  exists if the main process sees its volumes at the mountPaths; else ``unmounted`` says why not
 ``attempt``  which start of the container it is, 0 for the first; the log of a later one is ``<container>.log.<attempt>``
 
-A file whose last line has no end is not yet written. Only we can enter the directory: ``pod.json`` and ``env`` may hold
-what others are not to read.
+A file whose last line has no end is incomplete. Only our user can enter the directory, because ``pod.json`` and ``env``
+may contain secrets.
 """
 
 import contextlib
@@ -31,9 +31,9 @@ from lastcall_lab.processes.process import ProcessIdentity, parse_identity
 
 
 class PodState(Facts, frozen=True):
-    """A pod that was to be started. ``life`` is different each time a pod of this uid is started.
+    """A pod that was to be started. ``life`` differs for each start of a pod of this uid.
 
-    ``one_by_one``: its containers are started one at a time, and the end of each is told.
+    ``one_by_one``: its containers are started one at a time, and the end of each is reported.
     """
 
     pod: Pod
@@ -54,9 +54,10 @@ class ContainerFiles:
     def create(
         self, variables: Iterable[str], user: tuple[int, int] | None, links: Iterable[tuple[str, str]] = ()
     ) -> None:
-        """All files that a container starts with.
+        """Creates all files that a container starts with.
 
-        ``variables`` are ``NAME=value``; ``links`` are mountPaths with the places of their volumes. The log is ``user``'s (uid, gid), so that it can be opened as /dev/stdout.
+        ``variables`` are ``NAME=value``; ``links`` are mountPaths with the paths of their volumes. The log belongs to
+        ``user`` (uid, gid), so that it can be opened as /dev/stdout.
         """
         shutil.rmtree(self.directory, ignore_errors=True)
         self.directory.mkdir()
@@ -65,18 +66,18 @@ class ContainerFiles:
         if said := "".join(f"{target}\0{source}\0" for target, source in links):
             (self.directory / "root").mkdir()
             (self.directory / "links").write_bytes(os.fsencode(said))
-        (self.directory / "stop").write_bytes(b"no ")  # now, since to make a file can take a millisecond
+        (self.directory / "stop").write_bytes(b"no ")  # now, because making a file can take a millisecond
         self.log.touch(mode=0o640)
         if user:
             os.chown(self.log, *user)
 
     def environment(self) -> dict[str, str]:
-        """What the main process was started with."""
+        """The initial environment of the main process."""
         pairs = [pair.partition("=") for pair in self._read_text("env").split("\0") if pair]
         return {name: value for name, _, value in pairs}
 
     def forbid_start(self) -> bool:
-        """Keeps the shim from starting; False if it has started."""
+        """Prevents a late shim from starting; False if it has started."""
         try:
             os.close(os.open(self.directory / "shim", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
@@ -84,11 +85,11 @@ class ContainerFiles:
         return True
 
     def shim_identity(self) -> ProcessIdentity | None:
-        """Who the shim is; None if it has not started."""
+        """The identity of the shim; None if it has not started."""
         return parse_identity(self._read_text("shim"))
 
     def main_identity(self) -> ProcessIdentity | None:
-        """Who the main process is; None if it is not started yet."""
+        """The identity of the main process; None if it has not started."""
         return parse_identity(self._read_text("main"))
 
     def is_enclosed(self) -> bool:
@@ -100,26 +101,27 @@ class ContainerFiles:
         return self._read_text("unmounted").strip()
 
     def exit_code(self) -> int | None:
-        """How the main process ended; None if it has not, or if that is not known."""
+        """The exit code of the main process; None if it has not ended, or if the code is unknown."""
         text = self._read_text("exit")
         return int(text) if text.endswith("\n") else None
 
     def ended_at(self) -> int:
-        """When the exit code was written, in nanoseconds since 1970; 0 if it was not. Good for an order only."""
+        """When the exit code was written, in nanoseconds since 1970; 0 if it was not. Only good for ordering."""
         with contextlib.suppress(FileNotFoundError):
             return (self.directory / "exit").stat().st_mtime_ns
         return 0
 
     def sigterm_recorded(self) -> bool:
-        """Whether SIGTERM was sent, or was just about to be."""
+        """Whether SIGTERM was sent, or was about to be sent."""
         return self._read_text("stop") == "yes"
 
     def record_sigterm(self, send: Callable[[], None]) -> None:
         """Records that SIGTERM is sent, and then sends it.
 
-        Who dies between the two leaves a container that is never told. That is a matter of microseconds: all that
-        takes time comes before. In the other order it would be told twice whenever the process that it wakes takes
-        the CPU from us, which is often. If it cannot be recorded, it is sent all the same, and then OSError raised.
+        If this process dies between the two, the container never gets the signal. The window is a matter of
+        microseconds, because all slow work comes first. In the other order, a container could get the signal twice
+        whenever the woken process takes the CPU from us, which is frequent. If recording fails, the signal is sent all
+        the same, and then OSError raised.
         """
         try:
             record = os.open(self.directory / "stop", os.O_WRONLY)
@@ -140,18 +142,18 @@ class ContainerFiles:
 
 
 class ProcessStateDirectory:
-    """All pods on disk."""
+    """The files of all pods."""
 
     def __init__(self, path: Path) -> None:
         self._pods = path / "pods"
         self._pods.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def pod_directory(self, pod: Pod) -> Path:
-        """Where a pod's files are."""
+        """The directory of a pod's files."""
         return self._pods / f"{pod.metadata.namespace}_{pod.metadata.name}_{pod.metadata.uid}"
 
     def create(self, state: PodState) -> None:
-        """A pod that is to be started; nothing else is in its directory, not even of an earlier life."""
+        """Creates the files of a pod that is to be started, without any of an earlier start."""
         directory = self.pod_directory(state.pod)
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir()
@@ -160,9 +162,9 @@ class ProcessStateDirectory:
         draft.rename(directory / "pod.json")
 
     def load(self) -> Iterator[tuple[PodState, list[str]]]:
-        """The pods of this boot, each with the names of the containers that were to be started.
+        """The pods of this boot, each with the names of its containers.
 
-        The processes of an earlier boot are gone with it: what it left is deleted.
+        Files of an earlier boot are deleted, because their processes ended with it.
         """
         for directory in sorted(self._pods.iterdir()):
             try:
@@ -177,7 +179,7 @@ class ProcessStateDirectory:
                 shutil.rmtree(directory, ignore_errors=True)
 
     def forget(self, pod: Pod) -> None:
-        """Deletes all but the logs; ``pod.json`` first, so that an interruption leaves no half of a pod."""
+        """Deletes all files but the logs; ``pod.json`` first, so that an interruption leaves no partial pod."""
         directory = self.pod_directory(pod)
         (directory / "pod.json").unlink(missing_ok=True)
         for entry in directory.iterdir() if directory.exists() else ():
@@ -185,7 +187,7 @@ class ProcessStateDirectory:
                 shutil.rmtree(entry, ignore_errors=True)
 
     def forget_logs(self, pod: Pod, name: str, *, before: int) -> None:
-        """Deletes the logs of a container's attempts before that one."""
+        """Deletes the logs of a container's attempts before this one."""
         directory = self.pod_directory(pod)
         for attempt in range(before):
             for path in (log := log_path(directory, name, attempt), log.with_name(f"{log.name}.times")):
@@ -199,10 +201,10 @@ class ProcessStateDirectory:
 
 
 def log_path(pod_directory: Path, name: str, attempt: int) -> Path:
-    """Where a container's output goes."""
+    """The path of a container's output."""
     return pod_directory / (f"{name}.log.{attempt}" if attempt else f"{name}.log")
 
 
 def boot_id() -> str:
-    """Different after each boot (random(4))."""
+    """The id of the boot (random(4))."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

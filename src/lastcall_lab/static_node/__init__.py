@@ -1,1 +1,1 @@
-"""One node without an API server: pods from a directory, under the agent, on a real or private logind."""
+"""A node without an API server: pods from a directory, and the agent, on a real or private logind."""

@@ -1,4 +1,4 @@
-"""The lab's node with an agent in it, as one process."""
+"""The lab's node and its agent in one process."""
 
 import asyncio
 import contextlib
@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 async def run_node(settings: AgentSettings, *, manifests: Path, endpoint: str | None) -> None:
     """Runs the pods of ``manifests`` as processes, or as containers at a CRI endpoint, until SIGTERM.
 
-    The pods are left running then, as by a kubelet; the next life of this program takes them over. LastcallError if the
-    state directory cannot be used, before anything is written there.
+    The pods run on then, as with a kubelet; the next run of this program adopts them. Raises LastcallError if the state
+    directory is unusable, before anything is written there.
     """
     await asyncio.to_thread(_prepare_state_directory, settings.state_dir)
     async with open_runtime(settings, manifests, endpoint) as started:
@@ -52,7 +52,7 @@ def _prepare_state_directory(state_dir: Path) -> None:
 async def open_runtime(
     settings: AgentSettings, manifests: Path, endpoint: str | None
 ) -> AsyncIterator[StaticPodRuntime]:
-    """A runtime of processes, or of the CRI at ``endpoint``, for the pods of a directory of manifests."""
+    """A runtime of processes, or of the CRI at ``endpoint``, for the pods in a directory of manifests."""
     clock = SystemClock()
     if endpoint is None:
         with contextlib.closing(ProcessRuntime(settings.state_dir, clock)) as processes:
@@ -73,9 +73,9 @@ async def open_runtime(
 
 
 async def _run_node_after_agent(program: AgentProgram, node: StaticPodNode) -> None:
-    """No pod is started before the agent has looked whether a shutdown is under way.
+    """Starts pods only after the agent has checked whether a shutdown is under way.
 
-    A mistake in the node's part must not end the agent, which may have pods to see off.
+    A bug in the node must not end the agent, which may have pods to terminate.
     """
     await program.wait_for_first_round()
     try:

@@ -1,7 +1,7 @@
-"""A kubelet in its beginning: runs the pods of a directory of manifests, and writes node and pod status.
+"""A minimal kubelet: runs the pods of a directory of manifests, and writes node and pod status.
 
-It is what there is to end without a cluster; the agent ends its pods through the runtime as it would beside a real
-kubelet, and tells it through ``ports.NodeFace``.
+It provides pods without a cluster. The agent ends them through the runtime, as it would beside a real kubelet, and
+reports to this node through ``ports.node.NodeFace``.
 """
 
 import datetime as dt
@@ -22,7 +22,7 @@ from lastcall.ports.node import Clock, PodRuntime, PodStarter, RunningPod
 from lastcall_lab.static_node.status_files import StatusFiles
 
 READ_SECONDS = 1.0
-"""How often the directory of manifests is looked at."""
+"""Seconds between two reads of the directory of manifests."""
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class StaticPodRuntime(PodRuntime, PodStarter, Protocol):
 
 
 class StaticPodNode:
-    """One node. ``pods`` gives the newest status of every pod by ``namespace/name``."""
+    """One node. ``pods`` has the newest status of every pod by ``namespace/name``."""
 
     def __init__(
         self, name: str, *, manifests: Path, runtime: StaticPodRuntime, status: StatusFiles, clock: Clock
@@ -49,9 +49,9 @@ class StaticPodNode:
         self.pods: dict[str, dict[str, Any]] = {}
 
     async def run(self) -> None:
-        """Until cancelled: starts what is new in the directory, and notes what has ended.
+        """Starts new pods of the directory and records ends; runs until cancelled.
 
-        A runtime, a directory or a disk that fails is told in the log, and tried again.
+        Errors of the runtime, the directory or the disk are logged, and the work is retried.
         """
         await self._retry_until_done(self._take_over)
         await wait_first(self._watch_manifests(), self._watch_ends())
@@ -59,31 +59,31 @@ class StaticPodNode:
     # -- ports.NodeFace ------------------------------------------------------------------------------------------------
 
     def refuse_pods(self) -> None:
-        """New pods are refused from now on, whatever they tolerate."""
+        """Refuses new pods from now on, whatever they tolerate."""
         self._refusing = True
 
     async def begin_shutdown(self, deadline: float) -> None:
-        """Ready=False with the kubelet's reason and message."""
+        """Sets Ready=False with the kubelet's reason and message."""
         self._refusing = True
         self._write_node(ready=False)
 
     async def mark_ready(self) -> None:
-        """Ready again; pods that were refused stay as they are, as with a kubelet."""
+        """Sets Ready=True again; refused pods stay as they are, as with a kubelet."""
         self._refusing = False
         for pod in self._known.values():
             self._settle_phase(pod)
         self._write_node(ready=True)
 
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
-        """Failed/Terminated with DisruptionTarget (pkg/kubelet/nodeshutdown), whatever its exit codes.
+        """Sets Failed/Terminated with DisruptionTarget (pkg/kubelet/nodeshutdown), whatever its exit codes.
 
-        It ran when its end began, so that it had not succeeded before; work that was broken off must not count as done.
+        The pod still ran when its termination began, so it had not succeeded; interrupted work must not count as done.
         """
         pod = live.pod
         self._codes.setdefault(pod.metadata.uid, {}).update(exit_codes)
         written = self._status.read_pod(pod.metadata.namespace, pod.metadata.name)
         if written and not pod.spec.containers:
-            pod = decoding.convert(written, Pod, pod.key)  # it ended while nobody looked: only its name is known
+            pod = decoding.convert(written, Pod, pod.key)  # it ended while no node ran: only its name is known
         target = {
             "type": names.DISRUPTION_TARGET,
             "status": "True",
@@ -95,7 +95,7 @@ class StaticPodNode:
         return False
 
     async def report_finished(self) -> None:
-        """Nobody is told but the files."""
+        """Does nothing: only the files report the shutdown."""
 
     # -- manifests -----------------------------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ class StaticPodNode:
             await self._clock.sleep(READ_SECONDS)
 
     def _log_once(self, source: str, error: Exception) -> None:
-        """Once for each change."""
+        """Logs an error, once for each change."""
         if self._told.get(source) != str(error):
             self._told[source] = str(error)
             log.error("%s", error)
@@ -135,7 +135,7 @@ class StaticPodNode:
         if before and phase in FINISHED:
             self.pods[pod.key] = before
             return
-        if self._refusing and phase == "Running":  # it is not new: an earlier life of this program started it
+        if self._refusing and phase == "Running":  # not new: an earlier run of this program started it
             log.info("%s has ended while no agent ran", pod.key)
             await self.report_pod_ended(RunningPod(pod=pod, containers={}), {})
             return
@@ -155,7 +155,7 @@ class StaticPodNode:
         self._settle_phase(pod)
 
     async def _take_over(self) -> None:
-        """The pods that an earlier life of this program started."""
+        """Adopts the pods that an earlier run of this program started."""
         for live in await self._runtime.refresh_pods():
             self._known[live.pod.key] = live.pod
             self._codes.setdefault(live.pod.metadata.uid, {})
@@ -174,9 +174,9 @@ class StaticPodNode:
                     self._log_once(pod.key, error)
 
     def _settle_phase(self, pod: Pod) -> None:
-        """Succeeded or Failed once every main container has ended by itself. (Nothing is restarted yet.)
+        """Sets Succeeded or Failed once every main container has ended by itself (it restarts none).
 
-        Not while the node goes down: it may be the agent that ends it, which says so by ``report_pod_ended``.
+        Not during a shutdown: then the agent may be ending the pod, and calls ``report_pod_ended``.
         """
         if self._refusing or self.pods.get(pod.key, {}).get("status", {}).get("phase") != "Running":
             return

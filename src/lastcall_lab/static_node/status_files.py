@@ -1,6 +1,6 @@
-"""Node and pod status as files, in the shape in which a kubelet writes them to the API server.
+"""Node and pod status as files, in the form in which a kubelet sends them to the API server.
 
-``node.json`` and ``pods/<namespace>_<name>.json``; small, so that they are written in place of the caller.
+``node.json`` and ``pods/<namespace>_<name>.json`` are small, so they are written synchronously.
 """
 
 from pathlib import Path
@@ -10,23 +10,23 @@ import msgspec
 
 
 class StatusFiles:
-    """Objects below a directory; each write replaces the file at once, whole."""
+    """Objects below a directory; each write replaces a file atomically."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         (directory / "pods").mkdir(parents=True, exist_ok=True)
 
     def write_node(self, node: dict[str, Any]) -> None:
-        """The v1.Node."""
+        """Writes the v1.Node."""
         self._replace_file(self._directory / "node.json", node)
 
     def write_pod(self, pod: dict[str, Any]) -> None:
-        """A v1.Pod."""
+        """Writes a v1.Pod."""
         metadata = pod["metadata"]
         self._replace_file(self._directory / "pods" / f"{metadata['namespace']}_{metadata['name']}.json", pod)
 
     def read_pod(self, namespace: str, name: str) -> dict[str, Any] | None:
-        """What was last written, by this process or one before it."""
+        """The last written pod, by this process or an earlier one."""
         try:
             data = (self._directory / "pods" / f"{namespace}_{name}.json").read_bytes()
             pod: dict[str, Any] = msgspec.json.decode(data)

@@ -1,1 +1,1 @@
-"""Services of the lab: who may get a connection as each node knows it, and proxies that make it."""
+"""Services of the lab: each node's view of the endpoints, and proxies for connections."""

@@ -1,7 +1,7 @@
-"""What one node knows of Services and their endpoints: by its own watch, and a while later than the API server.
+"""A node's view of Services and their endpoints: from its own watch, with a delay after the API server.
 
-Between a pod's being taken out of an EndpointSlice and the last node's knowing it, connections still go to it; that
-while is settable, so that a rehearsal can have the lag of a real cluster.
+After a pod is removed from an EndpointSlice, connections still reach it until the last node knows. The delay is
+configurable, so that a rehearsal can match a real cluster.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ SERVICE_NAME = "kubernetes.io/service-name"
 
 
 class EndpointTable:
-    """``delay`` is how many seconds after the API server a change is known here. ``on_change`` hears of each then."""
+    """A change becomes known here ``delay`` seconds after the API server's; ``on_change`` is called then."""
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class EndpointTable:
         self._on_change = on_change
         self._services: dict[ObjectKey, Object] = {}
         self._slices: dict[ObjectKey, dict[ObjectKey, Object]] = {}
-        """Of each Service."""
+        """The endpoints of each Service."""
         self.delay = delay
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         group = OrderedTaskGroup()
         for resource, learn in ((SERVICES, self._learn_service), (ENDPOINT_SLICES, self._learn_slice)):
             late: asyncio.Queue[tuple[float, WatchChange[Any]]] = asyncio.Queue()
@@ -55,11 +55,11 @@ class EndpointTable:
 
     @property
     def known_services(self) -> Sequence[Object]:
-        """Those that are known, by namespace and name."""
+        """The known Services, by namespace and name."""
         return [self._services[key] for key in sorted(self._services)]
 
     def ready_endpoints(self, namespace: str, service: str, port: str) -> Sequence[ServiceEndpoint]:
-        """Where a new connection may go now."""
+        """The endpoints for a new connection now."""
         return select_endpoints(self._slices.get(ObjectKey(namespace, service), {}).values(), port)
 
     async def _receive_changes(

@@ -1,4 +1,4 @@
-"""Where a Service is reached on a machine without cluster networking: loopback addresses and ports (pure)."""
+"""Addresses of Services on a machine without cluster networking: loopback addresses and ports (pure)."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ _MAPPED = 20_000
 
 
 class ListenAddress(NamedTuple):
-    """Where a proxy listens for one port of a Service, on behalf of one node."""
+    """The address of a proxy for one port of a Service, on behalf of one node."""
 
     address: str
     port: int

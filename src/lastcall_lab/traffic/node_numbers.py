@@ -1,23 +1,23 @@
-"""Numbers of nodes, by which each has loopback addresses of its own: no two labs on one machine have the same."""
+"""Numbers of nodes, which determine their loopback addresses, unique among the labs on one machine."""
 
 import socket
 
 from lastcall.errors import Unavailable
 
 COUNT = 127
-"""There are so many: ``addresses.door``."""
+"""The count of numbers, limited by ``listen_addresses.listen_address``."""
 
 
 class NodeNumbers:
-    """Those that this lab has taken. They are free again when its process ends, however it does."""
+    """The numbers of this lab. The kernel frees them when its process ends in any way."""
 
     def __init__(self) -> None:
         self._held: list[socket.socket] = []
 
     def take(self, wanted: int) -> int:
-        """This one, or the next that nobody has; Unavailable if all are taken.
+        """Takes this number, or the next free one; Unavailable if all are taken.
 
-        A socket with a name in the abstract namespace stands for each: the kernel sees to it that nobody else has it.
+        Each number is a socket with a name in the abstract namespace, which the kernel grants only once.
         """
         for number in ((wanted + further) % COUNT for further in range(COUNT)):
             claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -31,6 +31,6 @@ class NodeNumbers:
         raise Unavailable(f"all {COUNT} numbers of nodes are taken by labs on this machine")
 
     def release(self) -> None:
-        """All of them."""
+        """Frees all of them."""
         while self._held:
             self._held.pop().close()

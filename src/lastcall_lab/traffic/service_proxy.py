@@ -1,4 +1,4 @@
-"""A node's service proxy: TCP connections to a Service's address go to its endpoints in turn, as kube-proxy's do."""
+"""A node's service proxy: forwards TCP connections to a Service's endpoints in turn, as kube-proxy does."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ class ServicePort(NamedTuple):
 
 
 class ServiceProxy:
-    """Listens for every port of every Service that its node knows. A connection stays with its endpoint till it ends."""
+    """Listens for every port of every Service that its node knows. Connections stay with their endpoint."""
 
     def __init__(self, table: EndpointTable, *, node: int, privileged: bool) -> None:
         self._table = table
@@ -38,16 +38,16 @@ class ServiceProxy:
         self._changed = Signal()
 
     def request_update(self) -> None:
-        """The table has changed: what is listened for is looked at soon."""
+        """Schedules an update of the listeners, after a change of the table."""
         self._changed.set()
 
     @property
     def listen_targets(self) -> Mapping[ListenAddress, ServicePort]:
-        """Where it listens, and for what."""
+        """The addresses where it listens, and their Services."""
         return dict(self._targets)
 
     async def run(self) -> None:
-        """Until cancelled; connections are broken then."""
+        """Runs until cancelled, which closes its connections."""
         try:
             while True:
                 heard = self._changed.next()
@@ -59,7 +59,7 @@ class ServiceProxy:
             await self._connections.cancel()
 
     def next_endpoint(self, target: ServicePort) -> ServiceEndpoint | None:
-        """The endpoint whose turn it is; None if there is none."""
+        """The next endpoint in turn; None if there is none."""
         found = self._table.ready_endpoints(*target)
         if not found:
             return None
@@ -102,7 +102,7 @@ class ServiceProxy:
     async def _forward_connection(
         self, place: ListenAddress, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """A client without an endpoint is reset, as by a node's firewall rules."""
+        """Forwards a connection. A client without an endpoint is reset, as by a node's firewall rules."""
         target = self._targets.get(place)
         endpoint = self.next_endpoint(target) if target else None
         try:
@@ -124,7 +124,7 @@ class ServiceProxy:
         here: tuple[asyncio.StreamReader, asyncio.StreamWriter],
         there: tuple[asyncio.StreamReader, asyncio.StreamWriter],
     ) -> None:
-        """Until the endpoint has said all; that the client has is only passed on."""
+        """Copies until the endpoint closes its side; a close of the client's side is only passed on."""
         up = asyncio.create_task(_copy_stream(here[0], there[1]), name="to the endpoint")
         try:
             await _copy_stream(there[0], here[1])

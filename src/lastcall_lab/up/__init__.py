@@ -1,1 +1,1 @@
-"""The lab on this machine: `lastcall lab up`, its machines, pages and remote commands."""
+"""The lab on this machine: ``lastcall lab up``, its machines, pages and remote commands."""

@@ -1,4 +1,4 @@
-"""``lastcall controller`` in the lab: what it needs there, and itself, by the API as in any cluster."""
+"""Runs ``lastcall controller`` in the lab, with the objects that it needs, created by the API as in any cluster."""
 
 import asyncio
 import importlib.util
@@ -18,16 +18,17 @@ from lastcall_lab.control_plane.identities import service_account_identity
 from lastcall_lab.up import fence_objects
 
 _ELSEWHERE = ("Deployment", "PodDisruptionBudget")
-"""Kinds of the manifests that are for a controller which runs in a pod."""
+"""Kinds of the manifests that only a controller in a pod needs."""
 _FENCED_BY = "sushy"
-"""The module of the fencer redfish; a process that the controller starts imports it."""
+"""The module of the fencer redfish, which a process of the controller imports."""
 _LOOK = 0.05
 
 
 class LabFailoverController:
-    """``suspect_after`` as ``fence_objects.fence_policy`` takes it; ``directory`` is for its kubeconfig.
+    """``suspect_after`` as in ``fence_objects.fence_policy``; ``directory`` is for its kubeconfig.
 
-    ModuleNotFoundError if what switches the lab's machines off is not installed: without it no failover would ever end.
+    Raises ModuleNotFoundError if the library that switches the lab's machines off is not installed: without it no
+    failover would ever end.
     """
 
     def __init__(self, plane: ControlPlane, directory: Path, clock: Clock, *, suspect_after: str = "") -> None:
@@ -39,7 +40,7 @@ class LabFailoverController:
         self._suspect_after = suspect_after
 
     async def run(self) -> None:
-        """Until cancelled: makes what is not there yet when the control plane is up, then fails nodes over."""
+        """Creates missing objects when the control plane serves, then fails nodes over until cancelled."""
         await self._plane.up.wait()
         admin = self._plane.client(ADMIN)
         for obj in controller_objects(ControllerChoices()):
@@ -54,7 +55,7 @@ class LabFailoverController:
         await ControllerProgram(ControllerSettings(kubeconfig=str(self._kubeconfig))).run_until_cancelled()
 
     async def _make_policy(self, admin: Client) -> None:
-        """When its kind is served, a moment after its definition was made."""
+        """Creates the policy when its kind is served, a moment after its definition was created."""
         policy = fence_objects.fence_policy(self._plane.url, suspect_after=self._suspect_after)
         while True:
             try:
@@ -64,7 +65,7 @@ class LabFailoverController:
                 await self._clock.sleep(_LOOK)
 
     def _write_kubeconfig(self) -> None:
-        """It asks as the service account that the manifests give it, so that the audit tells its requests apart."""
+        """The controller acts as the service account of the manifests, so that an audit shows its own requests."""
         self._kubeconfig.unlink(missing_ok=True)
         kubeconfig.write_kubeconfig(
             self._kubeconfig,

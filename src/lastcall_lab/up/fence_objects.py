@@ -1,4 +1,4 @@
-"""What the controller needs to fence the lab's machines by their BMCs: a Secret and a FencePolicy (pure)."""
+"""The objects for fencing the lab's machines by their BMCs: a Secret and a FencePolicy (pure)."""
 
 from lastcall import names
 from lastcall_lab.apiserver.values.request import Object
@@ -9,7 +9,7 @@ _SECRET = "lab-bmc"  # noqa: S105  (the name of an object)
 
 
 def bmc_secret(namespace: str, *, password: str, authority: str) -> Object:
-    """The user of the BMCs, and the certificate by which theirs is verified."""
+    """The user of the BMCs, and the certificate that verifies theirs."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -20,7 +20,7 @@ def bmc_secret(namespace: str, *, password: str, authority: str) -> Object:
 
 
 def fence_policy(url: str, *, suspect_after: str = "") -> Object:
-    """For all nodes: each is a system under its own name in the Redfish service at ``url``.
+    """A policy for all nodes: each is a system under its own name in the Redfish service at ``url``.
 
     ``suspect_after`` is a Go duration; empty: the policy's default.
     """

@@ -1,4 +1,4 @@
-"""The lab as ``lastcall lab status``, ``power``, ``bmc`` and ``down`` reach it: by its kubeconfig, at its own pages."""
+"""The client of ``lastcall lab status``, ``power``, ``bmc`` and ``down``: uses the kubeconfig and the lab's pages."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from lastcall_lab.up.lab_process import default_kubeconfig
 
 
 async def ask_lab(method: str, page: str, path: Path | None) -> dict[str, Any]:
-    """What the page answers. InvalidInput if there is no lab, ApiFailure if it refuses, TimedOut if a BMC is silent."""
+    """The page's answer. InvalidInput without a lab, ApiFailure if it refuses, TimedOut if a BMC is silent."""
     path = path or default_kubeconfig()
     if not path.exists():
         raise InvalidInput("--kubeconfig", [f"there is no {path}: start a lab by lastcall lab up, or name its file"])
@@ -37,7 +37,7 @@ async def ask_lab(method: str, page: str, path: Path | None) -> dict[str, Any]:
 
 
 def show_answer(said: dict[str, Any], output: str) -> None:
-    """As JSON, or as a table."""
+    """Prints it as JSON, or as a table."""
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(said), indent=2).decode())
         return
@@ -47,7 +47,7 @@ def show_answer(said: dict[str, Any], output: str) -> None:
 
 
 def _table_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Columns as kubectl writes them, never cut; what is a list has a line for each of its items."""
+    """Columns as kubectl writes them, never truncated; a list has a line for each of its items."""
     cells = [
         [[_column_heading(name)] for name in rows[0]],
         *([_cell_items(cell) for cell in row.values()] for row in rows),
@@ -63,5 +63,5 @@ def _cell_items(cell: Any) -> list[str]:
 
 
 def _column_heading(name: str) -> str:
-    """Of a field's column, as kubectl writes them: ``POWER``, ``BMC-FAULTS``."""
+    """The heading of a field's column in kubectl's style: ``POWER``, ``BMC-FAULTS``."""
     return re.sub("(?=[A-Z])", "-", name).upper()

@@ -1,4 +1,7 @@
-"""The lab's own pages beside the API: what it consists of, its power switches, its BMCs, its end. Same door, same tokens."""
+"""The lab's own pages beside the API, at the same address and with the same tokens.
+
+They show its machines, turn their power switches, set their BMCs' faults, and end the lab.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +24,7 @@ class LabMachines(redfish_service.RedfishMachines, Protocol):
     """The lab's nodes as machines."""
 
     def status(self) -> Sequence[dict[str, Any]]:
-        """One line for each: name, power, and what else people want to know."""
+        """A row for each machine: name, power, and further facts for people."""
         ...
 
     async def switch(self, node: str, to: str) -> None:
@@ -31,7 +34,7 @@ class LabMachines(redfish_service.RedfishMachines, Protocol):
 
 @dataclass
 class LabPages:
-    """Answers what begins with ``/lab/`` or ``/redfish``, and leaves the rest to the API server."""
+    """Handles paths that begin with ``/lab/`` or ``/redfish``, and passes others to the API server."""
 
     api: RequestHandler
     permitted: Callable[[Request], Request]
@@ -40,7 +43,7 @@ class LabPages:
     redfish: RedfishService
 
     async def handle(self, request: Request) -> Response:
-        """The answer; never an exception."""
+        """Returns the answer; never raises."""
         if request.path.startswith(redfish_service.PREFIX):
             return await self.redfish.handle(request)
         if not request.path.startswith(PREFIX):
@@ -80,7 +83,7 @@ class LabPages:
                 return response_builder.not_found_page()
 
     def _set_bmc_faults(self, node: str, faults: dict[str, str]) -> None:
-        """One that is wired to its own machine is as it should be."""
+        """Sets the faults; wiring a BMC to its own machine removes that fault."""
         bmc = self.machines.bmc(node)
         if "wired" in faults:
             self.machines.bmc(faults["wired"])

@@ -35,18 +35,18 @@ from lastcall_lab.volumes.volume_store import DirectoryVolumes
 log = logging.getLogger(__name__)
 
 CONFIG = Path(__file__).parent / "agent.yaml"
-"""How the shutdown managers of the lab's nodes are configured."""
+"""The configuration of the shutdown managers on the lab's nodes."""
 
 _PARTS = ("control-plane", "machines", "volumes")
-"""What the lab keeps in its directory besides the database."""
+"""The lab's files in its directory besides the database."""
 
 UP_SECONDS = 120.0
-"""Within which everything must have started."""
+"""Seconds within which everything must have started."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabOptions:
-    """What the command line says. ``data`` is None for a lab that leaves nothing behind; ``delay`` is Site's."""
+    """The options of the command line. ``data`` None: the lab leaves no files. ``delay`` is LabInfrastructure's."""
 
     nodes: int
     runtime: str
@@ -67,15 +67,15 @@ Work = Callable[[], Coroutine[Any, Any, object]]
 
 
 def default_kubeconfig() -> Path:
-    """Where the lab's kubeconfig lies if nobody says otherwise (XDG base directories)."""
+    """The default path of the lab's kubeconfig (XDG base directories)."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(state).expanduser() / "lastcall" / "lab.kubeconfig"
 
 
 async def run_lab(wanted: LabOptions, *, tell: Tell) -> None:
-    """Runs the lab until SIGINT, SIGTERM or SIGHUP; ``tell`` is called once it can be used.
+    """Runs the lab until SIGINT, SIGTERM or SIGHUP; calls ``tell`` once it can be used.
 
-    At the end nothing is left but what ``data`` keeps.
+    Nothing is left at the end but the files in ``data``.
     """
     pod_runtimes.check_runtime(wanted.runtime)
     stopped = asyncio.Event()
@@ -134,7 +134,7 @@ async def _run_lab(
 
 
 def _failover_work(plane: ControlPlane, directory: Path, clock: SystemClock) -> Work:
-    from lastcall_lab.up.failover_controller import LabFailoverController  # noqa: PLC0415  (most labs do without, and it takes time to load)
+    from lastcall_lab.up.failover_controller import LabFailoverController  # noqa: PLC0415 - optional, and slow to import
 
     return LabFailoverController(plane, directory / "control-plane", clock).run
 
@@ -146,14 +146,14 @@ async def _supervise(
     stopped: asyncio.Event,
     beside: Work,
 ) -> None:
-    """Tells when everything is up, and stops it when it is to. Unavailable if it does not get up.
+    """Calls ``tell`` when everything runs, then waits for the stop. Unavailable if the start fails.
 
-    What runs ``beside`` it ends first, so that it can still say goodbye to the API server.
+    It ends what runs ``beside`` first, so that this can still release its Lease at the API server.
     """
     await _wait_until_up(plane, machines, tell, stopped)
     await wait_first(stopped.wait(), beside())
     plane.stop()
-    await asyncio.Event().wait()  # the control plane ends, and with it everything
+    await asyncio.Event().wait()  # the control plane ends, and with it everything else
 
 
 async def _wait_until_up(plane: ControlPlane, machines: LocalMachines, tell: Tell, stopped: asyncio.Event) -> None:
@@ -175,7 +175,7 @@ async def _wait_until_up(plane: ControlPlane, machines: LocalMachines, tell: Tel
 
 @contextlib.asynccontextmanager
 async def _data_directory(data: Path | None) -> AsyncIterator[Path]:
-    """The one that is kept, or one that goes with the lab."""
+    """The permanent directory, or a temporary one."""
     if data is not None:
         try:
             await asyncio.to_thread(_keep_private, data)
@@ -191,9 +191,9 @@ async def _data_directory(data: Path | None) -> AsyncIterator[Path]:
 
 
 def _keep_private(data: Path) -> None:
-    """Makes the directory and those below it that the lab writes to, for their owner alone; mends older ones.
+    """Makes the directory and its subdirectories of the lab accessible to their owner alone.
 
-    A directory in which other programs keep files too, such as ``/tmp``, is left as it is.
+    Existing ones are corrected. A directory with files of other programs, such as ``/tmp``, is left as it is.
     """
     shared = data.is_dir() and any(data.iterdir()) and not (data / FILE).exists()
     if shared:

@@ -1,4 +1,4 @@
-"""What runs on one of the lab's machines: a kubelet with its pods, a service proxy, a shutdown manager with a logind."""
+"""The software on one of the lab's machines: kubelet with pods, service proxy, shutdown manager with a logind."""
 
 import asyncio
 import contextlib
@@ -35,15 +35,15 @@ from lastcall_lab.volumes.storage import Storage
 log = logging.getLogger(__name__)
 
 PROPAGATION_DELAY = 0.1
-"""Seconds from a change of endpoints to a node's knowing it, if nobody says otherwise."""
+"""Default of the seconds between a change of endpoints and a node's knowledge of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabInfrastructure:
-    """What the machines of one lab share.
+    """The shared parts of the machines of one lab.
 
-    ``config`` has the phases of a shutdown, whoever is its ``manager``; ``delay`` is how many seconds late a node knows
-    of endpoints; ``settings`` are the kubelets' constants; ``listeners`` hear what lastcall's agent records.
+    ``config`` has the phases of a shutdown, for any ``manager``. ``delay`` is how many seconds late a node learns of
+    endpoints. ``settings`` are the kubelets' constants. ``listeners`` get the events of lastcall's agent.
     """
 
     clock: Clock
@@ -59,7 +59,7 @@ class LabInfrastructure:
 
 
 class MachineClients(NamedTuple):
-    """Of the programs on one machine, by its cable."""
+    """The clients of the programs on one machine, through its cable."""
 
     kubelet: Client
     proxy: Client
@@ -67,7 +67,7 @@ class MachineClients(NamedTuple):
 
 
 class LocalHost:
-    """``power.Host`` with real processes or containers."""
+    """``power.MachineHost`` with real processes or containers."""
 
     def __init__(self, name: str, number: int, site: LabInfrastructure, clients: MachineClients) -> None:
         self.name = name
@@ -96,7 +96,7 @@ class LocalHost:
     # -- power.Host ----------------------------------------------------------------------------------------------------
 
     async def boot(self) -> None:
-        """A new boot: nothing of the last one runs. Pods that a killed lab has left running are found again."""
+        """Boots the machine without processes of its last boot. Adopts pods that a killed lab has left running."""
         await asyncio.to_thread(self.directory.mkdir, parents=True, exist_ok=True)
         self._boot_id = str(uuid.UUID(int=self._site.random.getrandbits(128), version=4))
         opened = pod_runtimes.open_runtime(self._site.runtime, self.directory, self.name, self._site.clock)
@@ -110,7 +110,7 @@ class LocalHost:
         await self.start_kubelet()
 
     async def die(self) -> None:
-        """Everything ends by SIGKILL."""
+        """Ends everything by SIGKILL."""
         await self.stop_kubelet()
         self._holder.drop()
         await self._machine.cancel()
@@ -132,28 +132,28 @@ class LocalHost:
             log.warning("%s: its pods end with their runtime, which does not answer: %s", self.name, error)
 
     async def press(self) -> bool:
-        """The power button; what holds the machine's lock does so until the pods have ended."""
+        """Presses the power button; the machine's lock is held until the pods have ended."""
         await self.logind.power_off()
         return await self.logind.wait_until_settled()
 
     async def call_off_shutdown(self) -> bool:
-        """As ``shutdown -c`` does with systemd 257."""
+        """Cancels the shutdown, as ``shutdown -c`` does with systemd 257."""
         if await self.logind.starts():
             return False
         await self.logind.cancel_schedule()
         return True
 
     async def cut_storage(self, *, cut: bool) -> None:
-        """The storage lets this machine write no more, or again."""
+        """Cuts or restores the machine's write access to the storage."""
         await (self._site.storage.cut(self.name) if cut else self._site.storage.mend(self.name))
 
     async def stop_kubelet(self) -> None:
-        """The kubelet, and the shutdown manager with it, end in the middle of what they do; pods run on."""
+        """Ends the kubelet and the shutdown manager in the middle of their work; pods run on."""
         await self._node.cancel()
         self.kubelet = None
 
     async def start_kubelet(self) -> None:
-        """A new life of both."""
+        """Starts both again."""
         assert self._runtime is not None
         self.kubelet = LabKubelet(
             self._node_profile(),

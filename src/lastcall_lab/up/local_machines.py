@@ -1,4 +1,4 @@
-"""The lab's machines on this one: each runs a node, and has a power switch."""
+"""The lab's machines on this computer: each runs a node, and has a power switch."""
 
 import asyncio
 import zlib
@@ -22,14 +22,14 @@ from lastcall_lab.up.local_host import LabInfrastructure, LocalHost, MachineClie
 from lastcall_lab.volumes import csi_objects
 
 _LOOK = 0.02
-"""Seconds between two looks at nodes that are coming up."""
+"""Seconds between two checks of nodes that are starting."""
 _DRIVERS = dict_resource("storage.k8s.io", "v1", "csidrivers")
 
 T = TypeVar("T")
 
 
 class LocalMachines:
-    """``pages.Machines`` with real processes. They are switched on by ``run``, and off at the end."""
+    """``lab_pages.LabMachines`` with real processes. ``run`` switches them on, and off at the end."""
 
     def __init__(self, plane: ControlPlane, site: LabInfrastructure, *, count: int) -> None:
         self._plane = plane
@@ -38,7 +38,7 @@ class LocalMachines:
         self._machines: dict[str, LabMachine] = {}
         self.hosts: dict[str, LocalHost] = {}
         self._numbers = NodeNumbers()
-        first = zlib.crc32(str(site.directory).encode())  # a directory's nodes have the same addresses again
+        first = zlib.crc32(str(site.directory).encode())  # the nodes of a directory keep their addresses
         for number in range(count):
             self._add_machine(f"lab-{number + 1}", self._numbers.take(first + number))
         self._bmcs = {name: Bmc(machine, site.clock, self._machines) for name, machine in self._machines.items()}
@@ -59,11 +59,11 @@ class LocalMachines:
 
     @property
     def names(self) -> Sequence[str]:
-        """Of the machines and their nodes."""
+        """The names of the machines and their nodes."""
         return list(self._machines)
 
     def _kubelet_of(self, node: str) -> KubeletApi | None:
-        """What answers for logs and exec; nobody does on a machine that is off, hung or cut off."""
+        """The handler of logs and exec; None for a machine that is off, hung or cut off."""
         machine, host = self._machines.get(node), self.hosts.get(node)
         if machine is None or host is None or host.kubelet is None or machine.cable.cut:
             return None
@@ -72,7 +72,7 @@ class LocalMachines:
     # -- pages.Machines ------------------------------------------------------------------------------------------------
 
     def status(self) -> Sequence[dict[str, Any]]:
-        """One line for each: its switch, how it goes down, how late it hears, and where its proxy listens."""
+        """A row for each: its switch, its shutdown manager, its endpoint delay, and its proxy's addresses."""
         return [
             {
                 "name": name,
@@ -91,9 +91,9 @@ class LocalMachines:
         ]
 
     async def switch(self, node: str, to: str) -> None:
-        """Turns a switch; a button that is pressed does its work afterwards.
+        """Turns a switch; the effects of a pressed button follow in the background.
 
-        InvalidInput if there is no such machine or position, or if it cannot be turned so.
+        Raises InvalidInput if there is no such machine or position, or if that change is not possible.
         """
         machine = self._find_machine("power", node, self._machines)
         try:
@@ -109,11 +109,11 @@ class LocalMachines:
         await turning
 
     def bmc(self, node: str) -> Bmc:
-        """What answers for a machine's power."""
+        """The BMC of a machine."""
         return self._find_machine("bmc", node, self._bmcs)
 
     async def switch_by_bmc(self, node: str, *, on: bool) -> None:
-        """Asks the BMC to switch, and returns when it says that it has."""
+        """Asks the BMC to switch, and returns when it reports success."""
         await self._turning.start(self.bmc(node).power(on=on), f"{node} by its BMC")
 
     def _find_machine(self, what: str, node: str, among: Mapping[str, T]) -> T:
@@ -125,7 +125,7 @@ class LocalMachines:
     # -- life ----------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         admin = self._plane.client(ADMIN)
         for kind, obj in ((STORAGE_CLASSES, csi_objects.storage_class()), (_DRIVERS, csi_objects.csi_driver())):
             try:
@@ -142,7 +142,7 @@ class LocalMachines:
         await asyncio.Event().wait()
 
     async def _start_machine(self, machine: LabMachine, admin: Client) -> None:
-        """Power on; its driver is announced as the driver's registrar does on each node."""
+        """Switches a machine on, and registers its storage driver, as the driver's registrar does on each node."""
         await machine.turn(PowerSwitch.ON)
         while True:
             try:

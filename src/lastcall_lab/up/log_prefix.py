@@ -1,4 +1,4 @@
-"""Whose a log line is: several machines run in one process, and what runs on them does not say on which."""
+"""Prefixes log lines with the machine's name: several machines run in one process."""
 
 import contextlib
 import logging
@@ -10,7 +10,7 @@ _machine: ContextVar[str] = ContextVar("machine", default="")
 
 @contextlib.contextmanager
 def log_as_machine(machine: str) -> Iterator[None]:
-    """What is logged by tasks that are started within is of this machine."""
+    """Log records of tasks that start within belong to this machine."""
     before = _machine.set(machine)
     try:
         yield
@@ -19,7 +19,7 @@ def log_as_machine(machine: str) -> Iterator[None]:
 
 
 def prefix_machine_names(handler: logging.Handler) -> None:
-    """The handler's lines that are of a machine begin with its name from now on. It must be the only handler."""
+    """Prefixes the handler's lines of a machine with its name. It must be the only handler."""
     handler.addFilter(_add_machine_name)
 
 

@@ -1,4 +1,4 @@
-"""What a machine of the lab runs its pods with: plain processes, or containers of a containerd of its own."""
+"""The pod runtime of a lab machine: plain processes, or containers of a private containerd."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ CONTAINERD = "containerd"
 
 
 def check_runtime(kind: str) -> None:
-    """LastcallError if this machine cannot have that runtime."""
+    """Raises LastcallError if this machine cannot provide that runtime."""
     if kind != CONTAINERD:
         return
     from lastcall_lab.containerd import unavailable_reason  # noqa: PLC0415  (see ``open_runtime``)
@@ -25,7 +25,7 @@ def check_runtime(kind: str) -> None:
 
 @contextlib.asynccontextmanager
 async def open_runtime(kind: str, directory: Path, node: str, clock: Clock) -> AsyncIterator[NodeRuntime]:
-    """One for one boot of a machine; processes that a killed lab has left running are found again."""
+    """A runtime for one boot of a machine; it adopts processes that a killed lab has left running."""
     if kind != CONTAINERD:
         with contextlib.closing(ProcessRuntime(directory / "runtime", clock)) as processes:
             yield processes

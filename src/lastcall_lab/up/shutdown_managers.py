@@ -1,4 +1,4 @@
-"""What ends a node's pods when its machine goes down: lastcall's agent, or the kubelet's own manager as the baseline."""
+"""The component that ends a node's pods at a shutdown: lastcall's agent, or the kubelet's own manager as baseline."""
 
 import asyncio
 from enum import Enum
@@ -22,26 +22,27 @@ from lastcall_lab.kubelet.node.node_face import KubeletNodeFace
 
 
 class ShutdownManagerType(Enum):
-    """By whom a node goes down."""
+    """The kinds of shutdown managers."""
 
     LASTCALL = "lastcall"
-    """The graceful core; the kubelet's own manager is off, as it has to be beside lastcall."""
+    """lastcall's agent; the kubelet's own manager is off, as lastcall requires."""
     KUBELET = "kubelet"
-    """The kubelet alone, as if nobody had ever heard of lastcall."""
+    """The kubelet alone, without lastcall."""
 
 
 class RunningManager(Protocol):
-    """One life of a manager."""
+    """One run of a manager."""
 
     async def run(self) -> None:
-        """Until cancelled, which is its death."""
+        """Runs until cancelled, which ends it like a crash."""
         ...
 
 
 class ManagerDeps(NamedTuple):
-    """Of a manager: one life of the node's kubelet, and the machine. ``boot_id`` is that of the machine's boot.
+    """The dependencies of a manager: one run of the node's kubelet, and the machine.
 
-    ``holder`` keeps the lock over the lives of lastcall's agent. ``client`` asks as lastcall's agent.
+    ``boot_id`` is that of the machine's boot. ``holder`` keeps the lock across restarts of lastcall's agent. ``client``
+    acts as lastcall's agent.
     """
 
     kubelet: LabKubelet
@@ -54,7 +55,7 @@ class ManagerDeps(NamedTuple):
 
 
 def kubelet_manager(config: AgentConfig, around: ManagerDeps) -> RunningManager:
-    """The kubelet's own; its phases are the same fields of the same configuration."""
+    """The kubelet's own manager; its phases are the same fields of the same configuration."""
     return KubeletShutdownManager(
         around.kubelet,
         config.groups,
@@ -68,7 +69,7 @@ def kubelet_manager(config: AgentConfig, around: ManagerDeps) -> RunningManager:
 async def lastcall_manager(
     config: AgentConfig, around: ManagerDeps, *, directory: Path, listeners: list[Listener]
 ) -> RunningManager:
-    """An agent with its journals in that directory; the kubelet starts nothing before it has looked."""
+    """An agent with its journals in that directory; the kubelet starts pods only after the agent's first check."""
     name = around.kubelet.profile.name
     face, shutdowns = (
         KubeletNodeFace(around.kubelet, around.clock),
@@ -96,7 +97,7 @@ async def lastcall_manager(
 
 
 class _AgentLife:
-    """An agent that dies as by SIGKILL."""
+    """An agent that ends as by SIGKILL."""
 
     def __init__(self, agent: ShutdownAgent, keeper: FakeLockKeeper, shutdowns: NodeShutdownRecorder) -> None:
         self._agent = agent
@@ -104,7 +105,7 @@ class _AgentLife:
         self._shutdowns = shutdowns
 
     async def run(self) -> None:
-        """Until cancelled; the lock is its holder's then."""
+        """Runs until cancelled; the lock stays with its holder then."""
         life, writing = (asyncio.ensure_future(one.run()) for one in (self._agent, self._shutdowns))
         try:
             await asyncio.shield(life)

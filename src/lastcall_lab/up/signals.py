@@ -1,4 +1,4 @@
-"""What ends a program of the lab that somebody has started in a terminal."""
+"""The signals that end a program of the lab in a terminal."""
 
 import asyncio
 import signal
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 
 def exit_at_signals() -> None:
-    """The same signals end a program that has done nothing yet, with exit code 0; until ``call_at_signals`` is called."""
+    """Makes the signals end the program with exit code 0, for its start, until ``call_at_signals`` is called."""
 
     def leave(number: int, frame: object) -> None:
         sys.exit(0)
@@ -17,7 +17,7 @@ def exit_at_signals() -> None:
 
 
 def call_at_signals(stop: Callable[[], object]) -> None:
-    """``stop`` is called at Ctrl-C, at SIGTERM, and when the terminal is closed; at each of them again."""
+    """Calls ``stop`` at each Ctrl-C, SIGTERM, and closing of the terminal."""
     loop = asyncio.get_running_loop()
     for number in _end_signals():
         loop.add_signal_handler(number, stop)
@@ -26,5 +26,5 @@ def call_at_signals(stop: Callable[[], object]) -> None:
 def _end_signals() -> Iterator[signal.Signals]:
     yield signal.SIGINT
     yield signal.SIGTERM
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup has it ignored, and means it
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup has it ignored on purpose
         yield signal.SIGHUP

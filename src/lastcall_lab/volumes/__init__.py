@@ -1,4 +1,4 @@
-"""The toy CSI driver ``csi.lab.lastcall.dev``: a volume is a directory, and who could write it when is on record."""
+"""The toy CSI driver ``csi.lab.lastcall.dev``: a volume is a directory, and write access to it is recorded."""
 
 DRIVER = "csi.lab.lastcall.dev"
 STORAGE_CLASS = "lab"

@@ -1,4 +1,4 @@
-"""Attaches and detaches what VolumeAttachments ask for (``kubernetes-csi/external-attacher``)."""
+"""Attaches and detaches volumes by VolumeAttachments (``kubernetes-csi/external-attacher``)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from lastcall_lab.volumes import DRIVER
 from lastcall_lab.volumes.storage import Storage
 
 FINALIZER = f"external-attacher/{DRIVER.replace('.', '-')}"
-"""On an attachment until its volume is detached, and on a volume as long as there may be attachments of it."""
+"""Finalizer of an attachment until its volume is detached, and of a volume while it may have attachments."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttacherSettings:
-    """Seconds that the storage takes."""
+    """Durations of the storage's operations, in seconds."""
 
     attach: float = 0.2
     detach: float = 0.2
 
 
 class Attacher:
-    """Looks at the attachments of its driver. It remembers when it has begun with each."""
+    """Handles the attachments of its driver. It remembers when it has begun with each."""
 
     name = "csi-attacher"
     resources: Sequence[str] = (match.ATTACHMENTS, match.VOLUMES)
@@ -43,7 +43,7 @@ class Attacher:
         ]
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """One step: the finalizers first, then what takes time, then what has come of it."""
+        """Takes one step: the finalizers first, then the timed operation, then its result."""
         obj = view.get(*key)
         if obj is None:
             return Decision()

@@ -1,4 +1,4 @@
-"""What a cluster with the toy driver has from its beginning."""
+"""The objects of the toy driver that exist from the start."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ Object = dict[str, Any]
 
 
 def storage_class() -> Object:
-    """The class ``lab``, the default one: a volume is made when a pod that uses its claim has a node."""
+    """The class ``lab``, the default one, with WaitForFirstConsumer: a volume is made when its pod has a node."""
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
@@ -23,7 +23,7 @@ def storage_class() -> Object:
 
 
 def csi_driver() -> Object:
-    """The driver: its volumes are attached before they are mounted."""
+    """The driver, whose volumes are attached before they are mounted."""
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSIDriver",
@@ -33,7 +33,7 @@ def csi_driver() -> Object:
 
 
 def csi_node(node: str, uid: str, *, most: int | None = None) -> Object:
-    """What a node's kubelet says of the driver; ``most`` is how many volumes the node can have."""
+    """The kubelet's record of the driver on a node; ``most`` is the limit of volumes."""
     driver: Object = {"name": DRIVER, "nodeID": node, "topologyKeys": None}
     if most is not None:
         driver["allocatable"] = {"count": most}

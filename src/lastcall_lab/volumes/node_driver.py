@@ -1,4 +1,4 @@
-"""The node's part of the toy driver, as a kubelet asks for it (``kubelet.volume_port.Volumes``)."""
+"""The node part of the toy driver, called by a kubelet (``kubelet.volume_port.Volumes``)."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from lastcall_lab.volumes.storage import Storage
 
 
 class NodeDriver:
-    """Of one node; ``client`` is its kubelet's. It remembers which volume it has mounted where."""
+    """The driver on one node; ``client`` is its kubelet's. It remembers which volume it has mounted where."""
 
     def __init__(self, storage: Storage, node: str, client: Client) -> None:
         self._storage = storage
@@ -19,7 +19,7 @@ class NodeDriver:
         self._handles: dict[Path, str] = {}
 
     async def mount(self, pod: Object, claim: Object, path: Path) -> None:
-        """A link to the volume's directory at ``path``. Unavailable if the volume is not attached here."""
+        """Links the volume's directory at ``path``. Unavailable if the volume is not attached here."""
         name = claim["spec"]["volumeName"]
         volume = await self._client.get(VOLUMES, name)
         source = volume["spec"].get("csi") or {}
@@ -31,7 +31,7 @@ class NodeDriver:
         self._handles[path] = handle
 
     async def unmount(self, pod: Object, claim: Object, path: Path) -> None:
-        """Takes the link away. What an earlier life has mounted has the volume's name, as all that is provisioned."""
+        """Removes the link. For a mount of an earlier run it uses the volume's name, as for all provisioned ones."""
         handle = self._handles.get(path, claim["spec"]["volumeName"])
         await self._storage.unmount(handle, self._node, pod["metadata"]["uid"], path)
         self._handles.pop(path, None)

@@ -1,4 +1,4 @@
-"""Makes volumes for claims and removes those that nobody claims any more (``kubernetes-csi/external-provisioner``)."""
+"""Creates volumes for claims and deletes released ones (``kubernetes-csi/external-provisioner``)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -17,11 +17,11 @@ from lastcall_lab.volumes import DRIVER
 from lastcall_lab.volumes.storage import Storage
 
 FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
-"""Keeps a volume's object until the volume itself is removed (KEP-2644)."""
+"""Finalizer that keeps a volume's object until the volume itself is deleted (KEP-2644)."""
 
 
 class Provisioner:
-    """Looks at claims that its driver is asked for, and at its volumes."""
+    """Handles the claims for its driver, and its volumes."""
 
     name = "csi-provisioner"
     resources: Sequence[str] = (match.CLAIMS, match.VOLUMES, match.CLASSES, match.ATTACHMENTS)
@@ -41,7 +41,7 @@ class Provisioner:
         ]
 
     def decide(self, key: ObjectRef, view: View, now: float) -> Decision:
-        """A new volume, or the end of one."""
+        """Creates a volume, or deletes one."""
         obj = view.get(*key)
         if obj is None:
             return Decision()

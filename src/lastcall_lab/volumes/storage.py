@@ -1,4 +1,4 @@
-"""The storage behind the toy driver: what is attached where, who has mounted it, who writes, and all that on record."""
+"""The storage behind the toy driver: attachments, mounts, writers, and a record of all changes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from lastcall_lab.volumes.volume_store import VolumeStore
 
 
 class Storage:
-    """One for the whole lab. It does what it is told: who detaches too early is told by ``records.violations``."""
+    """One for the whole lab. It obeys every request; ``volume_events.find_violations`` reports early detachments."""
 
     def __init__(self, shelf: VolumeStore, clock: Clock) -> None:
         self._shelf = shelf
@@ -19,20 +19,20 @@ class Storage:
         self._mounts: dict[tuple[str, str, str], bool] = {}
         self._cut: set[str] = set()
         self.records: list[VolumeEvent] = []
-        """Everything that has happened, in order."""
+        """All events, in order."""
 
     # -- what the driver's controller does -----------------------------------------------------------------------------
 
     async def make(self, handle: str) -> None:
-        """A new volume, unless it is there."""
+        """Makes a volume, unless it exists."""
         await self._shelf.make(handle)
 
     async def remove(self, handle: str) -> None:
-        """A volume and its files."""
+        """Removes a volume and its files."""
         await self._shelf.remove(handle)
 
     async def attach(self, handle: str, node: str, shared: bool) -> None:
-        """From now on the node can mount it. A volume that is not there yet is made."""
+        """Allows the node to mount it from now on. Makes a missing volume."""
         await self._shelf.make(handle)
         if (handle, node) in self._attached:
             return
@@ -42,20 +42,20 @@ class Storage:
             await self._shelf.open(handle, node)
 
     async def detach(self, handle: str, node: str) -> None:
-        """From now on the node can neither mount nor write it, also where it is mounted."""
+        """Forbids the node to mount or write it from now on, also where it is mounted."""
         if (handle, node) in self._attached:
             self._attached.discard((handle, node))
             self._record_event(VolumeEventType.DETACHED, node, handle)
             await self._shelf.shut(handle, node)
 
     def is_attached(self, handle: str, node: str) -> bool:
-        """Whether the storage lets the node have it."""
+        """Whether the storage grants the node access."""
         return (handle, node) in self._attached
 
     # -- what becomes of nodes -----------------------------------------------------------------------------------------
 
     async def cut(self, node: str) -> None:
-        """The node cannot reach the storage: its writes fail."""
+        """Cuts the node off from the storage: its writes fail."""
         if node in self._cut:
             return
         self._cut.add(node)
@@ -64,7 +64,7 @@ class Storage:
             await self._shelf.shut(handle, node)
 
     async def mend(self, node: str) -> None:
-        """It can again."""
+        """Restores the node's access."""
         if node not in self._cut:
             return
         self._cut.discard(node)
@@ -73,7 +73,7 @@ class Storage:
             await self._shelf.open(handle, node)
 
     def drop_mounts(self, node: str) -> None:
-        """Nothing of the node runs any more: what it had mounted is mounted no longer, what is attached stays so."""
+        """All processes of the node have ended: drops its mounts, but not its attachments."""
         self._mounts = {place: read_only for place, read_only in self._mounts.items() if place[1] != node}
         self._record_event(VolumeEventType.OFF, node)
 
@@ -83,11 +83,14 @@ class Storage:
     # -- what a node does ----------------------------------------------------------------------------------------------
 
     def mounts_of(self, node: str) -> Sequence[tuple[str, str]]:
-        """Volume and pod (by its uid), of all mounts of a node."""
+        """Volume and pod (by its uid) of all mounts of a node."""
         return sorted((handle, pod) for handle, name, pod in self._mounts if name == node)
 
     async def mount(self, handle: str, node: str, pod: str, path: Path, *, read_only: bool = False) -> None:
-        """Makes it appear at ``path`` for a pod (by its uid). Unavailable if it is not attached there, or out of reach."""
+        """Mounts it at ``path`` for a pod (by its uid).
+
+        Raises Unavailable if it is not attached there, or out of reach.
+        """
         if why := self._unreachable_reason(handle, node):
             raise Unavailable(f"volume {handle} cannot be mounted: node {node} {why}")
         await self._shelf.link(handle, node, path)
@@ -96,13 +99,13 @@ class Storage:
             self._record_event(VolumeEventType.MOUNTED, node, handle, pod=pod, read_only=read_only)
 
     async def unmount(self, handle: str, node: str, pod: str, path: Path) -> None:
-        """The pod does not use it any more; nothing is at ``path``. That it was not mounted is no failure."""
+        """Unmounts it from ``path`` for the pod. A missing mount is not an error."""
         await self._shelf.unlink(path)
         if self._mounts.pop((handle, node, pod), None) is not None:
             self._record_event(VolumeEventType.UNMOUNTED, node, handle, pod=pod)
 
     async def write(self, handle: str, node: str, pod: str, name: str, line: bytes) -> None:
-        """Adds a line to a file of the volume. Unavailable if that cannot be now; either is on record."""
+        """Appends a line to a file of the volume, and records it. Unavailable, also recorded, if that is forbidden."""
         if why := self._unreachable_reason(handle, node) or self._unwritable_reason(handle, node, pod):
             self._record_event(VolumeEventType.FAILED, node, handle, pod=pod)
             raise Unavailable(f"volume {handle} cannot be written: node {node} {why}")

@@ -1,7 +1,7 @@
-"""Who could write which volume, and when: the ground truth that every failover is judged by (pure).
+"""Records which node could write which volume, and when: the ground truth for judging every failover (pure).
 
 A node can write a volume while the volume is attached to it, one of its pods has it mounted for writing, the node runs,
-and its way to the storage is not cut. What the API server says of attachments does not matter here.
+and its connection to the storage is not cut. Attachments at the API server do not matter here.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class VolumeEventType(Enum):
-    """What has happened."""
+    """The kinds of events."""
 
     ATTACHED = "attached"
     DETACHED = "detached"
@@ -25,7 +25,7 @@ class VolumeEventType(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class VolumeEvent:
-    """One thing that has happened at ``at`` (boottime of the lab's clock, in seconds)."""
+    """An event at ``at`` (boottime of the lab's clock, in seconds)."""
 
     at: float
     what: VolumeEventType
@@ -34,13 +34,13 @@ class VolumeEvent:
     pod: str = ""
     """The uid of the pod that mounted, unmounted or wrote."""
     shared: bool = False
-    """Of ATTACHED: whether the volume may be at several nodes at a time."""
+    """Of ATTACHED: whether the volume may be attached to several nodes at a time."""
     read_only: bool = False
-    """Of MOUNTED."""
+    """Of MOUNTED: whether it is mounted for reading only."""
 
 
 class AccessFault(Enum):
-    """What must never happen to a volume that is for one node at a time."""
+    """What must never happen to a volume for one node at a time."""
 
     TWO_WRITERS = "two nodes could write it"
     DETACHED_IN_USE = "it was detached from a node that could still write"
@@ -48,7 +48,7 @@ class AccessFault(Enum):
 
 @dataclass(frozen=True)
 class AccessViolation:
-    """A moment at which it has happened, and the nodes that could write."""
+    """A moment of a violation, and the nodes that could write."""
 
     at: float
     volume: str
@@ -58,7 +58,7 @@ class AccessViolation:
 
 @dataclass
 class _AccessState:
-    """What is so after the records so far."""
+    """The state after the events so far."""
 
     attached: set[tuple[str, str]] = field(default_factory=set)
     shared: set[str] = field(default_factory=set)
@@ -71,7 +71,7 @@ class _AccessState:
         return tuple(sorted(node for node in mounted - self.cut if (volume, node) in self.attached))
 
     def apply_event(self, record: VolumeEvent) -> None:
-        """One more record."""
+        """Applies one more event."""
         volume, node = record.volume, record.node
         match record.what:
             case VolumeEventType.ATTACHED:
@@ -94,7 +94,7 @@ class _AccessState:
 
 
 def find_violations(records: Iterable[VolumeEvent]) -> list[AccessViolation]:
-    """Every moment at which a rule was broken; a state that lasts is told when it begins."""
+    """Every moment at which a rule was broken; a lasting violation is reported when it begins."""
     world, found = _AccessState(), []
     doubled: set[str] = set()
     for record in records:

@@ -1,4 +1,4 @@
-"""Where volumes lie: as directories, or in memory where no file may be touched (virtual time)."""
+"""Storage of volumes: as directories, or in memory for virtual time, where no file may be touched."""
 
 import asyncio
 import re
@@ -12,46 +12,47 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 class VolumeStore(Protocol):
-    """Volumes by their handles, and the doors by which nodes get at them. Whatever is done twice is as done once.
+    """Volumes by their handles, with a path for each node's access. All methods are idempotent.
 
-    InvalidInput for a handle that can be no directory's name, Unavailable for a volume or a door that is not there.
+    Raises InvalidInput for a handle that cannot be the name of a directory, Unavailable for a missing volume or access
+    path.
     """
 
     async def make(self, handle: str) -> None:
-        """An empty volume, unless it is there."""
+        """Makes an empty volume, unless it exists."""
         ...
 
     async def remove(self, handle: str) -> None:
-        """A volume with all that is in it."""
+        """Removes a volume with all of its files."""
         ...
 
     async def open(self, handle: str, node: str) -> None:
-        """From now on the node finds the volume behind its door."""
+        """Opens the node's access path to the volume."""
         ...
 
     async def shut(self, handle: str, node: str) -> None:
-        """From now on whoever opens a file through that door finds none. What is open stays open."""
+        """Closes that path: opening a file through it fails from now on. Open files stay open."""
         ...
 
     async def link(self, handle: str, node: str, path: Path) -> None:
-        """Makes the node's door appear at ``path``."""
+        """Makes the node's access path appear at ``path``."""
         ...
 
     async def unlink(self, path: Path) -> None:
-        """Nothing is at ``path`` afterwards."""
+        """Removes whatever is at ``path``."""
         ...
 
     async def append(self, handle: str, node: str, name: str, line: bytes) -> None:
-        """Adds a line to a file through a node's door."""
+        """Appends a line to a file through a node's access path."""
         ...
 
     async def read(self, handle: str, name: str) -> bytes:
-        """A whole file of a volume; empty if there is none."""
+        """Reads a whole file of a volume; empty if there is none."""
         ...
 
 
 class DirectoryVolumes:
-    """A volume is ``root/HANDLE``, a door the symbolic link ``root/.nodes/NODE/HANDLE``."""
+    """A volume is ``root/HANDLE``, an access path the symbolic link ``root/.nodes/NODE/HANDLE``."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -73,7 +74,7 @@ class DirectoryVolumes:
         await asyncio.to_thread(self._door_path(handle, node).unlink, missing_ok=True)
 
     async def link(self, handle: str, node: str, path: Path) -> None:
-        """A link to the link, so that it leads nowhere while the door is shut."""
+        """Makes a link to the link, so that it dangles while the access path is closed."""
         await asyncio.to_thread(_replace_link, path, self._door_path(handle, node))
 
     async def unlink(self, path: Path) -> None:
@@ -81,7 +82,7 @@ class DirectoryVolumes:
         await asyncio.to_thread(path.unlink, missing_ok=True)
 
     async def append(self, handle: str, node: str, name: str, line: bytes) -> None:
-        """Opens the file anew each time."""
+        """Opens the file for each line."""
         await asyncio.to_thread(_append_line, self._door_path(handle, node), check_name(name), line)
 
     async def read(self, handle: str, name: str) -> bytes:
@@ -96,7 +97,7 @@ class DirectoryVolumes:
 
 
 class InMemoryVolumes:
-    """Volumes in memory. Nothing appears anywhere else."""
+    """Volumes in memory, without any files."""
 
     def __init__(self) -> None:
         self._volumes: dict[str, dict[str, bytes]] = {}
@@ -119,10 +120,10 @@ class InMemoryVolumes:
         self._doors.discard((check_name(handle), check_name(node)))
 
     async def link(self, handle: str, node: str, path: Path) -> None:
-        """Nobody can look there."""
+        """Does nothing: there are no files."""
 
     async def unlink(self, path: Path) -> None:
-        """Nobody can look there."""
+        """Does nothing: there are no files."""
 
     async def append(self, handle: str, node: str, name: str, line: bytes) -> None:
         """Adds it."""
@@ -139,7 +140,7 @@ class InMemoryVolumes:
 
 
 def check_name(name: str) -> str:
-    """The same, if it can be the name of one directory; InvalidInput."""
+    """Returns the name if it can be the name of one directory; otherwise raises InvalidInput."""
     if not _NAME.fullmatch(name):
         why = "must consist of letters, digits, '.', '_' and '-' and begin with a letter or digit (128 at most)"
         raise InvalidInput("volume", [f"name: {name!r}: {why}"])
@@ -151,7 +152,7 @@ def _missing_volume(handle: str) -> Unavailable:
 
 
 def _replace_link(path: Path, target: Path) -> None:
-    """At once: whoever looks sees the old link or the new one."""
+    """Replaces the link atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")
     new.unlink(missing_ok=True)

@@ -224,7 +224,7 @@ def refusal(code):
         (SSLError(endpoint_url="https://e", error="bad"), Unavailable, "the certificate of EC2's API is not trusted"),
         (EndpointConnectionError(endpoint_url="https://e"), Unavailable, "no connection to EC2's API"),
         (ConnectTimeoutError(endpoint_url="https://e"), Unavailable, "no connection to EC2's API"),
-        (ReadTimeoutError(endpoint_url="https://e"), TimedOut, "has taken the connection and says nothing"),
+        (ReadTimeoutError(endpoint_url="https://e"), TimedOut, "accepted the connection, but does not answer"),
         (RuntimeError("odd"), Unavailable, "EC2: RuntimeError: odd"),
         (ModuleNotFoundError("no", name="boto3"), Unavailable, "boto3 is not installed: pip install 'lastcall[ec2]'"),
     ],

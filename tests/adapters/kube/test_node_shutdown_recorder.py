@@ -100,7 +100,7 @@ async def test_nothing_is_asked_beyond_the_agents_role(world):
     await world.records.wait_until_written()
     later = NodeShutdownRecorder(Client(world.wire), "node-1", world.clock)
     writing = asyncio.create_task(later.run())
-    later.record_event(ShutdownCancelled(at=100, why="it was called off while no agent was running"))
+    later.record_event(ShutdownCancelled(at=100, why="it was cancelled while no agent was running"))
     await later.wait_until_written()
     await cancel_and_wait(writing)
     verbs = {method.lower() for _, method in world.asked}
@@ -151,7 +151,7 @@ async def test_what_was_called_off_while_no_agent_was_there_proves_nothing(world
     after = NodeShutdownRecorder(Client(world.wire), "node-1", world.clock)
     writing = asyncio.create_task(after.run())
     after.record_event(LockReleased(at=99, why="all phases are over"))
-    after.record_event(ShutdownCancelled(at=100, why="it was called off while no agent was running"))
+    after.record_event(ShutdownCancelled(at=100, why="it was cancelled while no agent was running"))
     await after.wait_until_written()
     await cancel_and_wait(writing)
     assert (await world.read_membership()).status.outcome.value == "Cancelled"

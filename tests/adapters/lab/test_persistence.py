@@ -399,7 +399,7 @@ async def test_a_database_of_the_future(tmp_path):
     async with opened(tmp_path):
         pass
     made(tmp_path, "PRAGMA user_version = 9")
-    assert await refused(tmp_path) == "has format 9; this version of lastcall knows 1 at most"
+    assert await refused(tmp_path) == "has format 9; this version of lastcall supports formats up to 1"
 
 
 @pytest.mark.parametrize("damage", ["half", "page", "object", "table"])

@@ -55,7 +55,7 @@ async def test_a_holder_that_was_not_ready_when_it_was_found_and_hangs_is_killed
 async def test_a_holder_that_hangs_before_it_is_ready_counts_as_held_until_it_ends(keep, lock, late):
     pid, _ = await late(hangs=True)
     assert await keep.recover()
-    with pytest.raises(Unavailable, match="cannot be told for certain"):
+    with pytest.raises(Unavailable, match="cannot be identified"):
         await keep.release()
     assert keep.is_held
     assert not lock.gone()

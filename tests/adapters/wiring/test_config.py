@@ -72,7 +72,7 @@ async def test_what_waits_for_the_next_start_is_told_when_it_changes(tmp_path, c
             file.write_text(f"{HEAD}{field}: {value.format(name)}\n")
             program.reload_config()
             assert [record.message for record in caplog.records if field in record.message] == [
-                f"configuration: {field}: is taken over when the agent is started again"
+                f"configuration: {field}: a change takes effect when the agent restarts"
             ] * told
 
 
@@ -165,4 +165,4 @@ async def test_a_kubeconfig_that_is_not_there_is_done_without_then_and_refused_a
         await agent.run_agent_beside_kubelet(where, f"unix://{tmp_path}/cri.sock", "", kubeconfig=missing)
     assert [(roles["watchdog"], roles["listeners"]) for roles in made] == [(None, [])] * in_a_shutdown
     assert (missing in caplog.text) is in_a_shutdown
-    assert ("no watchdog until the agent is started again" in caplog.text) is in_a_shutdown
+    assert ("no watchdog until the agent restarts" in caplog.text) is in_a_shutdown

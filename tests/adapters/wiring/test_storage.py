@@ -71,7 +71,7 @@ async def test_without_sanlock_it_says_so(cluster, monkeypatch, tmp_path, caplog
     async with storage_lease_reporter(SETTINGS, "n1", kubeconfig):
         record = await until_told(admin)
     assert (record.lockspace, record.why) == ("", "sanlock cannot be started: No such file or directory")
-    assert "nothing is known of it: sanlock cannot be started" in caplog.text
+    assert "it is unknown: sanlock cannot be started" in caplog.text
 
 
 async def test_without_settings_what_was_told_is_taken_back_and_nothing_else(cluster):

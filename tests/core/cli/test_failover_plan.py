@@ -229,7 +229,7 @@ def test_everything_that_is_wrong_is_told_at_once():
 
 def test_nothing_stands_twice():
     assert wrong([pod("a"), pod("a", namespace="other"), pod("a")]) == [
-        'items[2] (Pod shop/a): metadata.name: "a": must not stand twice'
+        'items[2] (Pod shop/a): metadata.name: "a": must be unique'
     ]
 
 
@@ -274,7 +274,7 @@ def test_a_list_may_stand_in_a_list():
 def test_what_is_wrong_in_a_list_in_a_list_is_named_with_its_place():
     inner = {"kind": "List", "items": [pod("a"), {"kind": "PodList"}, 7, pod("")]}
     assert wrong([pod("a"), inner]) == [
-        'items[1].items[0] (Pod shop/a): metadata.name: "a": must not stand twice',
+        'items[1].items[0] (Pod shop/a): metadata.name: "a": must be unique',
         "items[1].items[1].items: missing: must be a list",
         "items[1].items[2]: 7: must be a mapping with a kind",
         'items[1].items[3] (Pod shop): metadata.name: "": must be text of length >= 1',

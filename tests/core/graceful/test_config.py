@@ -197,7 +197,7 @@ WRONG_CONFIGS = [
      f"f: {LIST}[0].shutdownGracePeriodSeconds: -1: must not be negative"),
     (KUBELET + f"{LIST}:\n- {{priority: 1, shutdownGracePeriodSeconds: 1}}\n"
      "- {priority: 1, shutdownGracePeriodSeconds: 2}\n",
-     f"f: {LIST}[1].priority: 1: must not stand twice, see {LIST}[0]"),
+     f"f: {LIST}[1].priority: 1: must be unique, see {LIST}[0]"),
     (AGENT + f"{LIST}: [{{priority: 1, shutdownGracePeriodSeconds: 0}}]\n",
      f"f: {LIST}[0].shutdownGracePeriodSeconds: 0: {ZERO}"),
     (AGENT + f"{LIST}: [{{priority: 1}}]\n", f"f: {LIST}[0].shutdownGracePeriodSeconds: 0: {ZERO}"),
@@ -225,7 +225,7 @@ f: {LIST}[3]: 7: must be a mapping of priority and shutdownGracePeriodSeconds
 f: featureGates.GracefulNodeShutdown: 1: must be true or false
 {INVALID} Cannot specify both {LIST} and shutdownGracePeriod at the same time
 f: {LIST}[1].shutdownGracePeriodSeconds: -1: must not be negative
-f: {LIST}[4].priority: 3: must not stand twice, see {LIST}[2]
+f: {LIST}[4].priority: 3: must be unique, see {LIST}[2]
 f: {LIST}[0].shutdownGracePeriodSeconds: 0: {ZERO}"""),
 ]  # fmt: skip
 

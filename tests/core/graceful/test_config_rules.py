@@ -116,8 +116,8 @@ def test_negative_seconds_and_duplicate_priorities():
     at = "shutdownGracePeriodByPodPriority"
     assert config_rules.own_errors(items((0, 10), (5, -1), (0, 10), (7, 1), (0, 3), (None, None), (None, None))) == [
         f"{at}[1].shutdownGracePeriodSeconds: -1: must not be negative",
-        f"{at}[2].priority: 0: must not stand twice, see {at}[0]",
-        f"{at}[4].priority: 0: must not stand twice, see {at}[0]",
+        f"{at}[2].priority: 0: must be unique, see {at}[0]",
+        f"{at}[4].priority: 0: must be unique, see {at}[0]",
     ]
 
 

@@ -105,7 +105,7 @@ def test_files_that_logind_has_not_read_yet_are_told():
 def test_ours_missing_or_too_low_is_told():
     assert "there is no zz-lastcall.conf to raise it" in explained(KUBELET)
     assert "its default, since no file sets" in explained(granted=5.0)
-    assert "which was written for less" in explained(OURS, requested=60.0, granted=45.0)
+    assert "which was written for a smaller value" in explained(OURS, requested=60.0, granted=45.0)
     main = DropIn(path="/etc/systemd/logind.conf", value="30")
     assert explained(main).endswith("raise it there, or let lastcall write zz-lastcall.conf")
 

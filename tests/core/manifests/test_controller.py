@@ -75,7 +75,10 @@ def test_the_choices_are_heeded():
     ("choice", "said"),
     [
         ({"namespace": "A b"}, '--namespace: "A b": must be small letters, digits and -, at most 63'),
-        ({"namespace": "lastcall-nodes"}, "--namespace: lastcall-nodes: is where agents write, who must not elect"),
+        (
+            {"namespace": "lastcall-nodes"},
+            "--namespace: lastcall-nodes: agents write there, so no election may be held there",
+        ),
         ({"image": ""}, '--image: "": must be the name of an image'),
         ({"image": "x\n- y"}, "--image: "),
         ({"replicas": -1}, "--replicas: -1: must be 0 or more"),

@@ -64,7 +64,7 @@ def test_a_pod_that_ended_while_no_agent_ran_is_told_as_such(outcome):
     script.pod("db", 0, 0.0, grace=20, containers={"main": {"term": 0.1, "over": 9.0}}, outcome=outcome)
     script.pod("web", 0, 0.0, grace=20, containers={"main": {"term": 0.1, "ended": 2.0}})
     chart = build_timeline(fold_events(script.events()))
-    why = "ended while no agent ran, so that the moment is not known"
+    why = "ended while no agent ran: the time is not known"
     assert (row(chart, "db").remarks, row(chart, "web").remarks) == ((why,), ())
     assert f"! {why}" in " ".join(render_text(chart).split())
     assert Reader(render_html(chart)).text.count(why) == 1

@@ -156,7 +156,7 @@ async def test_one_that_was_lost_for_a_time_and_is_kept_tells_of_nobody_else_and
     await asyncio.sleep(1)
     record = await place.record()
     assert (record.host_id, record.dead_after_seconds, record.seen) == (1, 140, ())
-    assert "reads no more of other hosts until this machine is rebooted" in telling._said
+    assert "does not show other hosts until this machine reboots" in telling._said
     await cancel_and_wait(running)
 
 
@@ -213,9 +213,9 @@ def test_faults_are_told_once_and_waited_out(caplog):
     said = [record.getMessage() for record in caplog.records]
     assert said == [
         "lease on lockspace demo: held as host 1, and it proves nothing: sanlock runs without a watchdog (use_watchdog=0)",
-        "the lease on lockspace demo could not be told of: no API server",
-        "the lease on shared storage could not be told of",
-        "the lease on lockspace demo could not be told of: no answer in time",
+        "the lease on lockspace demo could not be reported: no API server",
+        "the lease on shared storage could not be reported",
+        "the lease on lockspace demo could not be reported: no answer in time",
     ]
 
 
@@ -307,7 +307,7 @@ async def took_back():
 
 def test_it_is_tried_until_it_is_taken_back(caplog):
     virtual.run(took_back())
-    before = "what was told of a lease on shared storage could not be taken back"
+    before = "the record of a lease on shared storage could not be removed"
     assert [one.getMessage() for one in caplog.records] == [
         f"{before}: no API server",
         f"{before}: no answer in time",

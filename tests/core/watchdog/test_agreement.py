@@ -37,8 +37,8 @@ def test_a_strict_majority_of_all_nodes(counted, reports, pets):
 @pytest.mark.parametrize(
     ("reports", "reason"),
     [
-        ({"b": 95}, "only 2 of all 5 nodes report that the API server is lost to them, which is no majority"),
-        ({"b": 95, "c": 95}, "3 of all 5 nodes report that the API server is lost to them"),
+        ({"b": 95}, "only 2 of all 5 nodes report that they have lost the API server, which is no majority"),
+        ({"b": 95, "c": 95}, "3 of all 5 nodes report that they have lost the API server"),
     ],
 )
 def test_the_reason_is_told(reports, reason):

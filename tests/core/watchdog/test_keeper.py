@@ -55,9 +55,7 @@ def test_without_the_api_server_the_machine_is_reset_before_it_is_taken_for_dead
         else:
             assert BOUND - 4.5 < world.proofs["boot-0"] - begun < BOUND + 1
         assert world.rounds[-1].withheld > 0
-        assert (
-            world.rounds[-1].sentence == "the Lease could not be renewed for too long: this machine is left to be reset"
-        )
+        assert world.rounds[-1].sentence == "the Lease could not be renewed for too long: this machine will be reset"
 
     lives(scene)
 

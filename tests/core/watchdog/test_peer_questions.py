@@ -188,8 +188,8 @@ def test_what_is_known_of_the_nodes_stays_known_while_they_cannot_be_read():
 @pytest.mark.parametrize(
     ("membership", "problem"),
     [
-        (Membership(addresses={"n2": "10.0.0.2"}, keys=(KEY,)), "Node n1 is not there, or has no internal address"),
-        (Membership(addresses={"n1": ""}, keys=(KEY,)), "Node n1 is not there, or has no internal address"),
+        (Membership(addresses={"n2": "10.0.0.2"}, keys=(KEY,)), "Node n1 does not exist, or has no internal address"),
+        (Membership(addresses={"n1": ""}, keys=(KEY,)), "Node n1 does not exist, or has no internal address"),
         (Membership(addresses={"n1": "10.0.0.2"}, keys=(KEY,)), "UDP 10.0.0.2 port 9468: Address already in use"),
     ],
 )

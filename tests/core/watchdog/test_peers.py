@@ -22,8 +22,8 @@ def test_an_outage_of_the_api_server_that_all_have_resets_nobody():
         told = cluster.machines["n1"].rounds[-1]
         assert told.nodes == 3
         assert told.sentence == (
-            "the Lease could not be renewed for too long, and 3 of all 3 nodes report that the API server is lost to them: "
-            "this machine lives on"
+            "the Lease could not be renewed for too long, and 3 of all 3 nodes report that they have lost the API server: "
+            "this machine keeps running"
         )
         cluster.heal()
         await asyncio.sleep(200)

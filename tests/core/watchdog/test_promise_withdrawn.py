@@ -44,7 +44,7 @@ def test_a_clean_stop_without_the_api_server_leaves_the_device_running(caplog):
 
     with caplog.at_level(logging.WARNING):
         lives(scene)
-    assert "the watchdog is left to reset this machine" in caplog.text
+    assert "the watchdog will reset this machine" in caplog.text
 
 
 @on_watchdog()

@@ -64,7 +64,7 @@ _TABLE = [
     ({**ASKED, "peers": None}, UNKNOWN, "the cluster was not asked; give --kubeconfig"),
     ({**ASKED, "peers": WHY}, UNKNOWN, "nobody told"),
     (ASKED, OK, "4 of all 4 nodes say in their Leases that they ask each other; the agent has UDP port 9468"),
-    (no_agent(), OK, "the agent can have UDP port 9468"),
+    (no_agent(), OK, "the agent can bind UDP port 9468"),
     ({**ASKED, "agent": 0}, OK, "the agent has UDP port 9468"),
     # the key
     (found(keys=()), FAILURE, "lastcall-watchdog-peers is missing, or has no key; kubectl -n lastcall-system create"),
@@ -82,10 +82,10 @@ _TABLE = [
     # its port
     (no_agent(here={"n1": TAKEN}), FAILURE, "Address already in use, and no agent runs here; end the program"),
     ({**ASKED, "agent": WHY}, UNKNOWN, "whether that is the agent is not known: nobody told"),
-    ({**no_agent(), "agent": WHY}, OK, "the agent can have"),
-    (found(here={"n1": FREE}), WARNING, "the agent runs, and does not hold the port; its log says why"),
+    ({**no_agent(), "agent": WHY}, OK, "the agent can bind"),
+    (found(here={"n1": FREE}), WARNING, "the agent runs, and does not hold the port; its log has the reason"),
     # what this node's agent says
-    (said(n1=ASKS_NOBODY), WARNING, "its Lease lastcall-nodes/n1 promises nothing by peers; its log says why"),
+    (said(n1=ASKS_NOBODY), WARNING, "its Lease lastcall-nodes/n1 promises nothing by peers; its log has the reason"),
     (said(n1=UNARMED), WARNING, "promises nothing by peers (/dev/watchdog0 is held by another program)"),
     (said(n1=UNBOUND), WARNING, "promises nothing by peers"),
     (no_agent(promises={**HELD.promises, "n1": UNARMED}), OK, "3 of all 4 nodes"),

@@ -48,7 +48,7 @@ def test_a_port_that_is_taken(labs, tmp_path):
     other = tmp_path / "other"
     out, said, code = run("up", "--nodes=0", f"--port={port}", f"--kubeconfig={other}", temporary=tmp_path)
     assert (out, code) == ("", 2)
-    assert said == f"lastcall: 127.0.0.1:{port}: cannot be listened on: Address already in use\n"
+    assert said == f"lastcall: 127.0.0.1:{port}: cannot listen: Address already in use\n"
     assert not other.exists()
 
 

@@ -1,1 +1,1 @@
-"""Pods that a container runtime runs, through the Container Runtime Interface (CRI, ``runtime.v1``)."""
+"""Access to the pods of a container runtime through the Container Runtime Interface (CRI, ``runtime.v1``)."""

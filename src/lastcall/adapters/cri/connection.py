@@ -1,4 +1,4 @@
-"""One gRPC connection to a container runtime, with its failures in lastcall's own words."""
+"""One gRPC connection to a container runtime; its failures become lastcall's errors."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,7 +12,7 @@ from lastcall.adapters.cri.api import api_grpc
 from lastcall.errors import InvalidInput, Unavailable
 
 ANSWER = 10.0
-"""Seconds within which a runtime answers a question; also one that is busy with starting fifty pods."""
+"""Seconds within which a runtime answers a request, even while it starts fifty pods."""
 
 _AWAY = (Status.UNAVAILABLE, Status.CANCELLED, Status.DEADLINE_EXCEEDED)
 
@@ -26,7 +26,7 @@ class CriRefused(Unavailable):
 
 
 class CriConnection:
-    """Connects with the first call, and again by itself after the runtime was away.
+    """Connects at the first call, and reconnects by itself after the runtime was unavailable.
 
     ``endpoint`` is a unix socket as the kubelet's ``containerRuntimeEndpoint`` names it (``unix:///run/x.sock``).
     """
@@ -39,10 +39,11 @@ class CriConnection:
         self._closed = False
 
     async def call(self, verb: str, request: Any, *, within: float = ANSWER) -> Any:
-        """The answer to one call of the RuntimeService.
+        """Returns the answer to one call of the RuntimeService.
 
-        Unavailable if there is none within ``within`` seconds, Refused if it is an error. CANCELLED and
-        DEADLINE_EXCEEDED count as no answer: versions of containerd differ in which of them an expired deadline gets.
+        Raises Unavailable if no answer comes within ``within`` seconds, and CriRefused if the answer is an error.
+        CANCELLED and DEADLINE_EXCEEDED count as no answer: versions of containerd differ in which of them an expired
+        deadline gets.
         """
         try:
             return await getattr(self._runtime_service(), verb)(request, timeout=within)
@@ -52,7 +53,7 @@ class CriConnection:
             self._close_channel()
 
     async def listen(self, verb: str, request: Any) -> AsyncIterator[Any]:
-        """The messages of a streaming call; ends or fails (Unavailable, Refused) with the stream."""
+        """Yields the messages of a streaming call. Ends or fails (Unavailable, CriRefused) with the stream."""
         try:
             async with getattr(self._runtime_service(), verb).open() as stream:
                 await stream.send_message(request, end=True)
@@ -64,12 +65,12 @@ class CriConnection:
             self._close_channel()
 
     def close(self) -> None:
-        """Calls under way fail with Unavailable, and so do those that come later: nothing connects again."""
+        """Closes the connection: calls under way and later calls fail with Unavailable; nothing reconnects."""
         self._closed = True
         self._close_channel()
 
     def _close_channel(self) -> None:
-        # A channel that was connecting when it was closed is open when it has connected.
+        # A channel that is closed while it connects is open again once it has connected.
         if self._closed and self._channel is not None:
             self._channel.close()
 
@@ -77,7 +78,7 @@ class CriConnection:
         if self._closed:
             raise Unavailable(f"{self.endpoint}: the connection has been closed")
         if self._channel is None:
-            # Given a codec, it looks for no library of error details, which would be read from the disk here.
+            # With a codec given, grpclib does not search the disk here for a library of error details.
             self._channel = Channel(path=self._path, codec=ProtoCodec())
             self._stub = api_grpc.RuntimeServiceStub(self._channel)
         return self._stub

@@ -1,7 +1,7 @@
-"""What the kubelet notes on sandboxes and containers (pkg/kubelet/kuberuntime/labels.go), written and read.
+"""Labels and annotations of the kubelet on sandboxes and containers (pkg/kubelet/kuberuntime/labels.go).
 
-Reading is tolerant: a note that makes no sense is left out and told in ``notes``, because a pod must be ended all the
-same.
+Both directions: written and read. Reading is tolerant: a malformed value is skipped and reported in ``notes``, because
+its pod must be terminated all the same.
 """
 
 from collections.abc import Mapping
@@ -19,24 +19,24 @@ _KUBELETS_OWN = (names.POD_NAME, names.POD_NAMESPACE, names.POD_UID)
 
 
 def sandbox_labels(pod: Pod) -> dict[str, str]:
-    """The pod's own labels, and the kubelet's."""
+    """The pod's own labels and the kubelet's."""
     own = {names.POD_NAME: pod.metadata.name, names.POD_NAMESPACE: pod.metadata.namespace}
     return {**(pod.metadata.labels or {}), **own, names.POD_UID: pod.metadata.uid}
 
 
 def sandbox_annotations(pod: Pod) -> dict[str, str]:
-    """The pod's annotations; the kubelet has put its source there when it read the manifest."""
+    """The pod's annotations. The kubelet has added the pod's source to them when it read the manifest."""
     return {names.CONFIG_SOURCE: "file", **(pod.metadata.annotations or {})}
 
 
 def container_labels(pod: Pod, container: Container) -> dict[str, str]:
-    """Which pod's container it is."""
+    """Labels that name the pod of the container."""
     labels = sandbox_labels(pod)
     return {**{key: labels[key] for key in _KUBELETS_OWN}, names.CONTAINER_NAME: container.name}
 
 
 def container_annotations(pod: Pod, container: Container) -> dict[str, str]:
-    """What the kubelet needs to end a container whose spec it has lost."""
+    """Annotations that the kubelet needs to stop a container whose spec it has lost."""
     marks = {
         names.CONTAINER_RESTARTS: "0",
         names.CONTAINER_GRACE: pod.spec.termination_grace_period_seconds,
@@ -48,27 +48,27 @@ def container_annotations(pod: Pod, container: Container) -> dict[str, str]:
 
 
 def pod_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """The pod's own labels among a sandbox's."""
+    """The pod's own labels, taken from the labels of its sandbox."""
     return {key: value for key, value in labels.items() if key not in _KUBELETS_OWN}
 
 
 def read_grace(annotations: Mapping[str, str], notes: list[str]) -> int | None:
-    """The pod's terminationGracePeriodSeconds, from a container's annotations."""
+    """Reads the pod's terminationGracePeriodSeconds from a container's annotations."""
     return _read_annotation(annotations, names.CONTAINER_GRACE, Seconds, notes)
 
 
 def read_deletion_grace(annotations: Mapping[str, str], notes: list[str]) -> int | None:
-    """The grace of a pod that was being deleted when the container was created."""
+    """Reads the grace period of a pod that was being deleted when the container was created."""
     return _read_annotation(annotations, names.CONTAINER_DELETION_GRACE, Seconds, notes)
 
 
 def read_priority(annotations: Mapping[str, str], notes: list[str]) -> int | None:
-    """The pod's annotation that stands for its spec.priority."""
+    """Reads the pod's annotation that stands for its spec.priority."""
     return _read_annotation(annotations, names.PRIORITY_ANNOTATION, Int32, notes)
 
 
 def read_container(name: str, annotations: Mapping[str, str], notes: list[str]) -> Container:
-    """A container with its preStop hook and its ports."""
+    """Reads a container with its preStop hook and its ports."""
     hook = _read_annotation(annotations, names.CONTAINER_PRE_STOP, LifecycleHandler, notes)
     ports = _read_annotation(annotations, names.CONTAINER_PORTS, tuple[ContainerPort, ...], notes)
     return Container(name=name, ports=ports, lifecycle=Lifecycle(pre_stop=hook) if hook else None)
@@ -86,7 +86,7 @@ def _read_annotation(annotations: Mapping[str, str], key: str, type_: type[T], n
 
 
 def _encode_like_go(value: Any) -> str | None:
-    """As Go writes it: what is empty is left out."""
+    """Encodes as Go does with ``omitempty``: empty fields are left out."""
     return msgspec.json.encode(_drop_empty(msgspec.to_builtins(value))).decode() if value is not None else None
 
 

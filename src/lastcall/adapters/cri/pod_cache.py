@@ -1,4 +1,4 @@
-"""A copy of the runtime's list of pods, kept fresh in the background, so that a shutdown starts without asking."""
+"""A copy of the runtime's list of pods, refreshed in the background, so that a shutdown starts without a request."""
 
 import asyncio
 import logging
@@ -15,19 +15,19 @@ from lastcall.ports.node import Clock, RunningPod
 log = logging.getLogger(__name__)
 
 POLL = 10.0
-"""Seconds between two looks if nothing was heard; a look at 50 pods costs about 3 ms of CPU."""
+"""Seconds between two refreshes without an event; a refresh with 50 pods costs about 3 ms of CPU."""
 
 SETTLE = 0.2
-"""Seconds after an event before a look: starting one pod makes half a dozen events."""
+"""Seconds between an event and the refresh: starting one pod causes half a dozen events."""
 
 KEEP = 30.0
-"""Seconds for which the last list is still good when the runtime is away: containers live on without it."""
+"""Seconds for which the last list stays valid while the runtime is unavailable: containers keep running without it."""
 
 _RETRY = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 class PodCache:
-    """The pods as of the last look. ``specs`` is asked at every look."""
+    """The pods as of the last refresh. ``specs`` is called at every refresh."""
 
     def __init__(self, connection: CriConnection, clock: Clock, *, specs: Callable[[], Specs], node_name: str) -> None:
         self._connection = connection
@@ -41,26 +41,26 @@ class PodCache:
         self._told: frozenset[str] = frozenset()
 
     def start(self) -> None:
-        """Begins to keep itself fresh, with a first look very soon: a shutdown is not to begin with one."""
+        """Starts the background refresh. The first one follows at once, so that a shutdown need not do it."""
         self._changed.set()
         self._tasks.start(self._keep_fresh(), "cri mirror")
         self._tasks.start(self._listen_for_events(), "cri events")
 
     async def stop(self) -> None:
-        """Ends that."""
+        """Ends the background refresh."""
         await self._tasks.cancel()
 
     async def pods(self) -> Sequence[RunningPod]:
-        """At once from the copy; reads if it is not kept fresh, or the runtime has not answered for long."""
+        """Returns the copy at once; reads if it is not refreshed, or if the runtime has not answered for long."""
         if self._tasks.running_count and self._clock.boottime() < self._good_until:
             return self._pods
         return await self.list_pods()
 
     async def list_pods(self) -> Sequence[RunningPod]:
-        """Reads anew; Unavailable."""
+        """Reads the list anew and stores it; raises Unavailable."""
         ready = cri.PodSandboxFilter(state=cri.PodSandboxStateValue(state=cri.SANDBOX_READY))
         running = cri.ContainerFilter(state=cri.ContainerStateValue(state=cri.CONTAINER_RUNNING))
-        # Containers first: the sandbox of a container that is listed then is there already.
+        # Containers are listed first: the sandbox of a listed container then exists already.
         containers = await self._connection.call("ListContainers", cri.ListContainersRequest(filter=running))
         sandboxes = await self._connection.call("ListPodSandbox", cri.ListPodSandboxRequest(filter=ready))
         found, notes = join_pods(sandboxes.items, containers.containers, specs=self._specs(), node_name=self._node_name)
@@ -70,7 +70,10 @@ class PodCache:
         return found
 
     async def find_pod(self, sandbox: str) -> RunningPod | None:
-        """The pod of this sandbox, None if no container of it runs; Unavailable. The copy stays as it is."""
+        """Reads the pod of this sandbox, without a change to the copy; None if no container of it runs.
+
+        Raises Unavailable.
+        """
         running = cri.ContainerStateValue(state=cri.CONTAINER_RUNNING)
         inside = cri.ListContainersRequest(filter=cri.ContainerFilter(pod_sandbox_id=sandbox, state=running))
         containers = (await self._connection.call("ListContainers", inside)).containers
@@ -96,10 +99,13 @@ class PodCache:
             try:
                 await self.list_pods()
             except Unavailable as error:
-                log.debug("no list of pods: %s", error)  # who asks next is told
+                log.debug("no list of pods: %s", error)  # the next caller gets the error
 
     async def _listen_for_events(self) -> None:
-        """Events only make the next look come sooner, so that none is missed for good. They end with the runtime."""
+        """Listens for events, which only make the next refresh come sooner: a lost event delays nothing for good.
+
+        The stream ends with the runtime.
+        """
         failures = 0
         while True:
             try:
@@ -116,10 +122,11 @@ class PodCache:
 
 
 def broadcasts_events(version: cri.VersionResponse) -> bool:
-    """Whether every subscriber of the runtime's events gets all of them.
+    """Whether every subscriber gets all events of the runtime.
 
-    containerd 1.6 has none, and 1.7 gives each event to one subscriber only: listening there would take events away
-    from the kubelet (containerd issue 7318, solved in 2.0). Of other runtimes nothing is known.
+    containerd 1.6 has no events, and 1.7 gives each event to one subscriber only: listening there would take events
+    away from the kubelet (containerd issue 7318, solved in 2.0). Other runtimes are treated the same way, as their
+    behavior is unknown.
     """
     major = version.runtime_version.removeprefix("v").partition(".")[0]
     return version.runtime_name == "containerd" and major.isdigit() and int(major) >= 2

@@ -1,4 +1,4 @@
-"""The pods of a node, joined from what the CRI lists and from fuller specs that are known from elsewhere. Pure."""
+"""Joins the pods of a node from the CRI's lists and from the fuller specs of manifests. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -11,17 +11,17 @@ from lastcall.model.pods import Container, ObjectMetadata, Pod, PodSpec, PodStat
 from lastcall.ports.node import RunningPod
 
 Specs = Mapping[tuple[str, str], Pod]
-"""Pods by namespace and name, as their manifests say."""
+"""Pods by namespace and name, as their manifests define them."""
 
 
 def join_pods(
     sandboxes: Iterable[cri.PodSandbox], containers: Iterable[cri.Container], *, specs: Specs, node_name: str
 ) -> tuple[list[RunningPod], list[str]]:
-    """The pods that have running containers, by their sandboxes, in the order of namespace and name; and notes.
+    """Returns the pods with running containers, one for each sandbox, by namespace and name, and notes.
 
-    ``containers`` are the running ones. One whose sandbox is not among ``sandboxes`` is still a pod's: its own labels
-    say which. ``notes`` tell which annotations were passed over because they make no sense, and which static pods have
-    no priority because no manifest is theirs.
+    ``containers`` are the running ones. A container whose sandbox is not among ``sandboxes`` still yields a pod: its
+    own labels name it. ``notes`` report the annotations that were skipped as malformed, and the static pods that have
+    no priority because no manifest matches them.
     """
     known = {sandbox.id: sandbox for sandbox in sandboxes}
     inside: dict[str, list[cri.Container]] = {}
@@ -41,10 +41,10 @@ def join_pods(
 
 
 def complete_from_manifest(pod: Pod, spec: PodSpec | None) -> Pod:
-    """``pod`` with what its manifest, if there is one, adds: priority, the order of sidecars, a grace that the runtime does not know.
+    """Completes ``pod`` from its manifest, if there is one: priority, order of sidecars, a missing grace period.
 
-    What the runtime says (names, uid, labels, hooks of the running containers) stays: the manifest may have been
-    edited since.
+    The runtime's values (names, uid, labels, hooks of the running containers) stay: the manifest may have been edited
+    since.
     """
     if spec is None:
         return pod
@@ -65,10 +65,10 @@ def complete_from_manifest(pod: Pod, spec: PodSpec | None) -> Pod:
 
 
 def _find_manifest_spec(pod: Pod, specs: Specs, node_name: str) -> PodSpec | None:
-    """A manifest's pod is a static one; the kubelet appends its node's name, in lower case, to the manifest's.
+    """Finds the manifest of a static pod, whose name is the manifest's plus the node's name in lower case.
 
-    Its name of the node may be another than ours (--hostname-override, a domain): a pod whose name does not end in ours
-    is the manifest's with the longest name that it begins with.
+    The kubelet's name for the node may differ from ours (--hostname-override, a domain). So a pod whose name does not
+    end in our node name gets the manifest with the longest name that its own name starts with.
     """
     if _config_source(pod) == "api":
         return None
@@ -82,7 +82,7 @@ def _find_manifest_spec(pod: Pod, specs: Specs, node_name: str) -> PodSpec | Non
 
 
 def _config_source(pod: Pod) -> str:
-    """Where the kubelet has it from: api, file or http; "" if that is not known."""
+    """The kubelet's source of the pod: api, file or http; "" if unknown."""
     return (pod.metadata.annotations or {}).get(names.CONFIG_SOURCE, "")
 
 
@@ -92,19 +92,19 @@ def _merge_sidecar(container: Container, running: Mapping[str, Container]) -> Co
 
 
 def _build_pod(sandbox: cri.PodSandbox | None, members: Sequence[cri.Container], notes: list[str]) -> Pod:
-    told: list[str] = []
+    problems: list[str] = []
     annotations = dict(sandbox.annotations) if sandbox else {}
     metadata = _pod_metadata(sandbox, members[0])
-    seconds = [kubelet_labels.read_grace(member.annotations, told) for member in members]
-    deletion = [kubelet_labels.read_deletion_grace(member.annotations, told) for member in members]
+    seconds = [kubelet_labels.read_grace(member.annotations, problems) for member in members]
+    deletion = [kubelet_labels.read_deletion_grace(member.annotations, problems) for member in members]
     spec = PodSpec(
         containers=tuple(
-            kubelet_labels.read_container(member.metadata.name, member.annotations, told) for member in members
+            kubelet_labels.read_container(member.metadata.name, member.annotations, problems) for member in members
         ),
-        priority=kubelet_labels.read_priority(annotations, told),
+        priority=kubelet_labels.read_priority(annotations, problems),
         termination_grace_period_seconds=_first_known(seconds),
     )
-    notes += (f"pod {metadata.namespace}/{metadata.name}: {note}" for note in told)
+    notes += (f"pod {metadata.namespace}/{metadata.name}: {note}" for note in problems)
     metadata = replace(metadata, annotations=annotations, deletion_grace_period_seconds=_first_known(deletion))
     return Pod(metadata=metadata, spec=spec, status=PodStatus(phase="Running"))
 

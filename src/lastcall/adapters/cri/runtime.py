@@ -1,4 +1,4 @@
-"""``ports.PodRuntime`` for containerd and other runtimes that speak the CRI."""
+"""``ports.node.PodRuntime`` for containerd and other runtimes that implement the CRI."""
 
 import contextlib
 import logging
@@ -22,22 +22,23 @@ from lastcall.ports.node import Clock, HookResult, RunningPod
 log = logging.getLogger(__name__)
 
 MARGIN = 30.0
-"""Seconds by which the deadline of a stop's RPC lies after the grace.
+"""Seconds by which the deadline of the StopContainer call lies after the grace period.
 
-containerd gives up a stop whose caller has gone, and then never sends SIGKILL: the deadline must be the later one.
+When the caller of a stop goes away, containerd cancels the stop and never sends SIGKILL: so the deadline must be later.
 """
 
 _RETRY = 0.25
 
 _CONFIRM = 0.15
-"""Seconds between two questions that find out whether the runtime has heard of a stop."""
+"""Seconds between two requests that confirm whether the runtime has received a stop."""
 
 
 class CriRuntime:
-    """Ends containers through the CRI at ``endpoint``, such as ``unix:///run/containerd/containerd.sock``.
+    """Stops containers through the CRI at ``endpoint``, such as ``unix:///run/containerd/containerd.sock``.
 
-    ``specs`` gives, whenever it is asked, what is known of pods from their manifests; static pods carry ``node_name``
-    in their names. Between ``open`` and ``close`` the list of pods is kept fresh; without, it is read whenever it is asked for.
+    ``specs`` returns the pods of the manifests; it is called at each listing. Static pods carry ``node_name`` in their
+    names. Between ``open`` and ``close`` the list of pods is refreshed in the background; otherwise each listing reads
+    it.
     """
 
     def __init__(
@@ -58,11 +59,11 @@ class CriRuntime:
         self._confirming = OrderedTaskGroup()
 
     async def open(self) -> None:
-        """Begins to keep the list of pods fresh; the runtime need not be there yet."""
+        """Starts to refresh the list of pods in the background; the runtime need not be running yet."""
         self._mirror.start()
 
     async def close(self) -> None:
-        """Ends that, and whatever is under way. Containers are not touched."""
+        """Ends the refresh and all calls under way. Containers are not touched."""
         try:
             await self._confirming.cancel()
             await self._mirror.stop()
@@ -70,29 +71,30 @@ class CriRuntime:
             self.connection.close()
 
     async def list_pods(self) -> Sequence[RunningPod]:
-        """As of the last event or, where the runtime has no events for several listeners, of the last ten seconds."""
+        """The pods as of the last event; if several listeners cannot get events, of the last ten seconds."""
         return await self._mirror.pods()
 
     async def refresh_pods(self) -> Sequence[RunningPod]:
-        """The same, read anew."""
+        """The pods, read anew."""
         return await self._mirror.list_pods()
 
     async def reread_pod(self, live: RunningPod) -> RunningPod | None:
-        """By its sandbox, so that also a container is seen that the kubelet has started since ``live`` was listed."""
+        """Reads one pod by its sandbox: includes containers that the kubelet has started since ``live`` was listed."""
         return await self._mirror.find_pod(live.sandbox)
 
     async def ping(self) -> None:
-        """Version, which containerd answers without asking anything else."""
+        """Calls Version, which containerd answers without asking another component."""
         asked = self._clock.boottime()
         await self.connection.call("Version", cri.VersionRequest())
         self._proof.add_answer(asked, self._clock.boottime(), needed=self.kill_seconds(self._stopping))
 
     async def stop_container(self, container_id: str, grace: float) -> int | None:
-        """StopContainer, repeated with the time that is left for as long as the runtime is away.
+        """Calls StopContainer, and repeats it with the remaining time while the runtime is unavailable.
 
-        containerd remembers that it has sent SIGTERM, but not over its own restart: once it is known to have heard of the
-        stop, the container is only looked at until the grace is over. If that is not known, a container may see a second
-        SIGTERM, which is better than none. Unavailable if the runtime is still away when the grace is over.
+        containerd remembers a sent SIGTERM, but not across its own restart. Once the runtime has confirmably received
+        the stop, this only watches the container until the grace period is over. Without confirmation a container may
+        get a second SIGTERM, which is better than none. Raises Unavailable if the runtime is still unavailable at the
+        end of the grace period.
         """
         self._stopping += 1
         try:
@@ -102,19 +104,19 @@ class CriRuntime:
 
     async def _stop_with_retries(self, container_id: str, grace: float) -> int | None:
         deadline = self._clock.boottime() + grace
-        seconds = max(1, math.ceil(grace))  # 0 would be SIGKILL at once
-        heard = False
+        seconds = max(1, math.ceil(grace))  # a timeout of 0 would be SIGKILL at once
+        confirmed = False
         while True:
             asked = self._clock.boottime()
             try:
-                if heard and asked < deadline:
+                if confirmed and asked < deadline:
                     code = await self._exit_code_if_ended(container_id)
                 else:
                     self._confirm_stop(asked)
                     code = await self._stop_container(container_id, seconds)
             except Unavailable as error:
-                # An answer that comes later is that of a runtime which has begun anew.
-                heard = heard or (self._proof.sent_until >= asked and not isinstance(error, CriRefused))
+                # A later answer would come from a restarted runtime, and prove nothing.
+                confirmed = confirmed or (self._proof.sent_until >= asked and not isinstance(error, CriRefused))
                 left = deadline - self._clock.boottime()
                 if left <= 0:
                     raise
@@ -125,7 +127,7 @@ class CriRuntime:
                 return code
 
     def _confirm_stop(self, asked: float) -> None:
-        """Finds out whether the runtime has heard of a stop that is asked for now; one question for all of them."""
+        """Confirms that the runtime has received a stop sent at ``asked``; all stops share the same requests."""
         self._asked = asked
         if not self._confirming.running_count:
             self._confirming.start(self._ping_until_confirmed(), "confirm what is stopped")
@@ -137,7 +139,10 @@ class CriRuntime:
                 await self.ping()
 
     async def _exit_code_if_ended(self, container_id: str) -> int | None:
-        """Its exit code, as soon as it has ended. Unavailable if the runtime does not answer, or if it still runs."""
+        """Returns the exit code of a container that has ended.
+
+        Raises Unavailable if the runtime does not answer, or if the container still runs.
+        """
         try:
             status = await self.container_status(container_id)
         except CriRefused as error:
@@ -149,14 +154,14 @@ class CriRuntime:
         return exit_code(status)
 
     async def kill_container(self, container_id: str) -> None:
-        """StopContainer without grace; returns when the container has ended."""
+        """Calls StopContainer without a grace period; returns when the container has ended."""
         await self._stop_container(container_id, 0)
 
     async def tear_down_pod(self, live: RunningPod) -> None:
-        """StopPodSandbox. It would SIGKILL what still runs, without SIGTERM: a pod with such a container is left alone.
+        """Calls StopPodSandbox, unless a container of the pod still runs: that call would SIGKILL it without SIGTERM.
 
-        The runtime is asked which they are, as the kubelet may have started one since. A sandbox that the runtime cannot
-        tear down is told in the log and left, too: nothing may wait for it.
+        The runtime is asked for running containers first, as the kubelet may have started one since. A sandbox that the
+        runtime cannot tear down is logged and left: no other step waits for it.
         """
         now = await self.reread_pod(live)
         running = [name for name, run in now.containers.items() if run not in self._ended] if now else []
@@ -172,14 +177,15 @@ class CriRuntime:
                 log.warning("pod %s: its sandbox stays: %s", live.pod.key, error)
 
     def kill_seconds(self, containers: int) -> float:
-        """Measured on two idle cores (containerd 1.6): 0.04 s for 1, 0.28 s for 10, 1.6 s for 50; and 40 % on top.
+        """Seconds for killing so many containers: 0.04 for 1, 0.28 for 10, 1.6 for 50, plus a margin of 40 %.
 
-        Each costs a process of runc, so that it is work and not waiting.
+        Measured on two idle cores (containerd 1.6). Each kill starts a process of runc, so the time is CPU work, not
+        waiting.
         """
         return 0.25 + 0.04 * containers
 
     async def run_hook(self, live: RunningPod, container: str, hook: LifecycleHandler, limit: float) -> HookResult:
-        """ExecSync, GET of the pod's address, or a pause."""
+        """Runs a hook: ExecSync, a GET of the pod's address, or a pause."""
         if container not in live.containers:
             return HookResult(ok=False, message=f'no container "{container}" runs')
         try:
@@ -206,15 +212,15 @@ class CriRuntime:
             raise
 
     async def container_status(self, container_id: str) -> cri.ContainerStatus:
-        """What the runtime knows of a container, also of one that has ended."""
+        """The runtime's status of a container, also of one that has ended."""
         answer = await self.connection.call("ContainerStatus", cri.ContainerStatusRequest(container_id=container_id))
         status: cri.ContainerStatus = answer.status
         return status
 
     async def _exec_in_container(self, container_id: str, command: Sequence[str], limit: float) -> HookResult:
-        """The call is cut off at the exact limit, upon which containerd kills the process.
+        """Runs a command, and cancels the call at the exact limit, upon which containerd kills the process.
 
-        The runtime's own limit, in whole seconds, stands behind it for the case that this process dies meanwhile.
+        The runtime's own limit, in whole seconds, is the fallback if this process dies meanwhile.
         """
         request = cri.ExecSyncRequest(container_id=container_id, cmd=command, timeout=max(1, math.ceil(limit)))
         try:
@@ -241,9 +247,9 @@ class CriRuntime:
         return await hooks.run_tcp_socket(action, pod_ip=address, container=described, limit=left, clock=self._clock)
 
     async def _pod_address(self, live: RunningPod, limit: float) -> tuple[str, float]:
-        """The pod's, and what is left of the limit.
+        """Returns the pod's address and what is left of the limit.
 
-        With the host's network the runtime tells no address: it is the one that was noted for the pod, or any.
+        The runtime reports no address for the host's network: then the address noted for the pod, or any.
         """
         deadline = self._clock.boottime() + limit
         question = cri.PodSandboxStatusRequest(pod_sandbox_id=live.sandbox)
@@ -258,8 +264,9 @@ def _container_spec(live: RunningPod, container: str) -> Container:
 
 
 def exit_code(status: cri.ContainerStatus) -> int | None:
-    """Of a container that has ended; None if the runtime does not know.
+    """The exit code of a container that has ended; None if the runtime does not know it.
 
-    containerd 2 says 255 and ``Unknown`` of a container that ended while containerd itself was down; 1.6 knows.
+    containerd 2 reports 255 and ``Unknown`` for a container that ended while containerd itself was down; 1.6 reports
+    the real code.
     """
     return None if status.reason == "Unknown" else status.exit_code

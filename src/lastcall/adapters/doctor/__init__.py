@@ -1,1 +1,1 @@
-"""Collects the facts that the doctor judges."""
+"""Collects the facts that ``lastcall doctor`` judges."""

@@ -1,4 +1,4 @@
-"""Whether an address is this machine's, and a UDP port of it free, tried without a datagram being sent."""
+"""Probes without a datagram: whether an address is this machine's, and whether a UDP port of it is free."""
 
 import ipaddress
 import socket
@@ -8,13 +8,13 @@ from lastcall.doctor.facts import AttemptResult
 from lastcall.errors import LastcallError
 
 _ANY = 9
-"""A port must be named; nothing is sent there (discard, RFC 863)."""
+"""connect(2) needs a port; nothing is sent to it (discard, RFC 863)."""
 
 
 def is_own_address(address: str) -> bool:
-    """Whether it is one of this machine's: who sends to himself is who receives.
+    """Whether the address belongs to this machine: a packet to it then has it as its source, too.
 
-    Also where addresses of others may be bound (``net.ipv4.ip_nonlocal_bind``).
+    Correct also where foreign addresses may be bound (``net.ipv4.ip_nonlocal_bind``).
     """
     try:
         wanted = ipaddress.ip_address(address)
@@ -27,7 +27,7 @@ def is_own_address(address: str) -> bool:
 
 
 def try_bind(address: str, port: int) -> AttemptResult:
-    """Whether the port can be had now, as the agent binds it. It is given back."""
+    """Tries to bind the port as the agent does, and closes it again."""
     try:
         bind_udp(address, port).close()
     except LastcallError as error:

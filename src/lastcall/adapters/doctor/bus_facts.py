@@ -1,4 +1,4 @@
-"""What systemd and logind tell of a host over the bus. Nothing is changed; each question has a connection of its own."""
+"""Facts about systemd and logind, read over the bus without changes; each request has a connection of its own."""
 
 import asyncio
 import os
@@ -18,13 +18,13 @@ _PROPERTIES = "org.freedesktop.DBus.Properties"
 
 
 class HostBus:
-    """``address`` None is $DBUS_SYSTEM_BUS_ADDRESS or the system bus. Errors are LastcallErrors."""
+    """The host's bus; ``address`` None is $DBUS_SYSTEM_BUS_ADDRESS or the system bus. Errors are LastcallErrors."""
 
     def __init__(self, address: str | None = None) -> None:
         self._address = address
 
     async def systemd_version(self) -> str:
-        """As packagers write it, such as ``252.38-1~deb12u1``."""
+        """Returns systemd's version in the packagers' form, such as ``252.38-1~deb12u1``."""
         async with self._open_bus() as bus:
             return str(await _get_property(bus, _SYSTEMD_PATH, "Manager", "Version"))
 
@@ -36,7 +36,7 @@ class HostBus:
             }
 
     async def find_service(self, name: str) -> ServiceUnit | None:
-        """What systemd knows of a service; None if there is none of this name."""
+        """The state of a service in systemd; None if no such unit exists."""
         async with self._open_bus() as bus:
             path = await _load_unit(bus, name)
             if await _get_property(bus, path, "Unit", "LoadState") == "not-found":
@@ -49,7 +49,7 @@ class HostBus:
             )
 
     async def watchdog_use(self, unit: str) -> SystemdWatchdogUse:
-        """What systemd does with watchdogs, and whether it hides them from a service; if there is none, it does not."""
+        """Whether systemd pets watchdogs, and whether it hides them from the service (False if there is no service)."""
         async with self._open_bus() as bus:
             running, rebooting = [
                 int(await _get_property(bus, _SYSTEMD_PATH, "Manager", name)) / 1e6
@@ -60,7 +60,7 @@ class HostBus:
             return SystemdWatchdogUse(running=running, rebooting=rebooting, hidden=hidden)
 
     async def logind_state(self) -> LogindState:
-        """What logind says of itself."""
+        """The properties of logind."""
         session = await SystemLogind(self._address).open()
         try:
             granted, preparing, scheduled, inhibitors = await asyncio.gather(
@@ -71,7 +71,7 @@ class HostBus:
         return LogindState(granted=granted, preparing=preparing, scheduled=scheduled, inhibitors=tuple(inhibitors))
 
     async def try_lock(self) -> AttemptResult:
-        """Takes a delay lock, under a name that no agent takes for its own, and gives it back at once."""
+        """Takes a delay lock under a name that no agent uses for its own, and releases it at once."""
         async with self._open_bus() as bus:
             what = ("shutdown", "lastcall doctor", "Tries whether it may", "delay")
             path, interface = "/org/freedesktop/login1", f"{_LOGIND}.Manager"
@@ -92,7 +92,7 @@ class HostBus:
 
 
 async def _load_unit(bus: Bus, unit: str) -> str:
-    """The unit's path on the bus; systemd loads it for that if it is not loaded yet."""
+    """The unit's path on the bus; systemd loads the unit if it is not loaded yet."""
     reply = await bus.call(_SYSTEMD, _SYSTEMD_PATH, f"{_SYSTEMD}.Manager", "LoadUnit", "s", unit)
     return str(reply.body[0])
 

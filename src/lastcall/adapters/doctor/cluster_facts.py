@@ -1,4 +1,4 @@
-"""What ``lastcall doctor`` looks at in a cluster."""
+"""Facts about a cluster for ``lastcall doctor``."""
 
 import asyncio
 import contextlib
@@ -29,21 +29,22 @@ _LEASES = LEASES.with_shape(WatchedLease)
 
 
 async def list_controller_managers(path: str) -> tuple[ControllerManager, ...] | UnknownFact:
-    """Every kube-controller-manager that is a pod of the cluster, by a kubeconfig; InvalidInput if that is wrong."""
+    """Lists the kube-controller-managers that run as pods. Raises InvalidInput for a wrong kubeconfig."""
     with _open_client(path) as client:
         return await await_probe(_list_controller_pods(client))
 
 
 async def list_fence_policies(path: str) -> tuple[PolicyFacts, ...] | UnknownFact:
-    """Every FencePolicy of the cluster; none if the cluster knows no such kind. InvalidInput as before."""
+    """Lists the FencePolicies; none if the cluster has no such kind. Raises InvalidInput for a wrong kubeconfig."""
     with _open_client(path) as client:
         return await await_probe(_list_policies(client))
 
 
 async def probe_watchdog_peers(path: str, port: int) -> PeerFacts:
-    """What the watchdogs of the nodes would agree by, and this machine's port for it; InvalidInput as before.
+    """Reads what the nodes' watchdogs would agree by, and tries this machine's port. Raises InvalidInput as above.
 
-    Each is asked for by itself: who asks may read some of it. Of the keys nothing but their sizes is kept.
+    Each fact is requested separately, because the user may have the right to read only some. Of the keys only the sizes
+    are kept.
     """
     with _open_client(path) as client:
         members = KubeMembers(client)
@@ -104,7 +105,7 @@ async def _key_sizes(members: KubeMembers) -> tuple[int, ...]:
 
 
 async def _promises_by_node(client: Client) -> dict[str, WatchdogPromise]:
-    """What stands in the Lease of each node that has one."""
+    """The watchdog promise in the Lease of each node that has one."""
     leases = (await client.list(_LEASES, namespace=names.NODES_NAMESPACE)).items
     said = {lease.metadata.name: parse_promise(lease.metadata.annotations) for lease in leases}
     return {name: promise for name, promise in said.items() if promise}

@@ -1,4 +1,4 @@
-"""What files tell of a host, each read without changing anything."""
+"""Facts from files of a host, read without changing anything."""
 
 import errno
 import os
@@ -11,13 +11,13 @@ from lastcall.errors import LastcallError
 from lastcall.names import LOGIND_DROP_IN
 
 _MOST_BYTES = 10 * 2**20
-"""What the kubelet reads of a manifest at most (pkg/kubelet/config/file.go)."""
+"""The most bytes that the kubelet reads of a manifest (pkg/kubelet/config/file.go)."""
 
 _IN_MEMORY = ("tmpfs", "ramfs")
 
 
 def read_regular_file(path: Path) -> HostFile:
-    """A regular file; OSError for what is none, so that nobody waits for a pipe."""
+    """Reads a regular file; OSError for anything else, so that this does not block on a pipe."""
     with open(path, "rb", opener=_open_nonblocking) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -29,7 +29,7 @@ def _open_nonblocking(path: str, flags: int) -> int:
 
 
 def read_regular_files(path: Path) -> tuple[HostFile, ...]:
-    """The file, or the regular files of the directory by name but for hidden ones, as the kubelet reads manifests."""
+    """Reads the file, or the directory's regular files by name without hidden ones, as the kubelet reads manifests."""
     if not path.is_dir():
         return (read_regular_file(path),)
     return tuple(
@@ -40,7 +40,7 @@ def read_regular_files(path: Path) -> tuple[HostFile, ...]:
 
 
 def probe_drop_in(root: Path) -> AttemptResult:
-    """Whether our drop-in for logind could be written; it is not."""
+    """Checks whether our drop-in for logind could be written; does not write it."""
     path = root / "etc/systemd/logind.conf.d" / LOGIND_DROP_IN
     shown = f"/{path.relative_to(root)}"
     nearest = _nearest_existing(path.parent)
@@ -50,7 +50,7 @@ def probe_drop_in(root: Path) -> AttemptResult:
 
 
 def probe_state_dir(path: Path) -> StateDirFacts:
-    """The agent's state directory, or the file system on which it would be made."""
+    """Checks the agent's state directory, or the file system on which it would be created."""
     nearest = _nearest_existing(path)
     room = os.statvfs(nearest)
     return StateDirFacts(
@@ -62,31 +62,31 @@ def probe_state_dir(path: Path) -> StateDirFacts:
 
 
 def list_watchdogs(root: Path) -> tuple[WatchdogFacts, ...]:
-    """The devices that sysfs tells of. Drivers that do not use the kernel's core tell nothing there."""
+    """The watchdog devices in sysfs. Drivers that bypass the kernel's watchdog core do not appear there."""
     return tuple(_read_watchdog(entry) for entry in sorted((root / "sys/class/watchdog").glob("watchdog*")))
 
 
 def _read_watchdog(entry: Path) -> WatchdogFacts:
-    def told(name: str) -> str:
+    def read_attribute(name: str) -> str:
         path = entry / name
         return path.read_text("ascii").strip() if path.exists() else ""
 
     def seconds(name: str) -> int:
-        return int(told(name)) if told(name).isdecimal() else 0
+        return int(read_attribute(name)) if read_attribute(name).isdecimal() else 0
 
     return WatchdogFacts(
         name=entry.name,
-        identity=told("identity"),
-        nowayout=told("nowayout") == "1",
+        identity=read_attribute("identity"),
+        nowayout=read_attribute("nowayout") == "1",
         shortest=seconds("min_timeout"),
         longest=seconds("max_timeout"),
     )
 
 
 def agent_pid(directory: Path) -> int | None:
-    """The process that holds agent.lock (AgentLock), None if nobody does; 0 if its pid is not known.
+    """The process that holds agent.lock (AgentLock); None if it is free, 0 if the pid is unknown.
 
-    By /proc/locks: trying to lock the file could have an agent refused that starts just now.
+    Reads /proc/locks: trying the lock itself could refuse an agent that starts at the same moment.
     """
     try:
         descriptor = os.open(directory / "agent.lock", os.O_RDONLY | os.O_CLOEXEC)
@@ -106,7 +106,7 @@ def agent_pid(directory: Path) -> int | None:
 
 
 def _parse_lock(line: str) -> tuple[str, int, tuple[int, int, int]]:
-    """Kind, holder and file (major, minor, inode) of a line of /proc/locks (proc_locks(5)); nothing for one that waits."""
+    """Kind, holder and file (major, minor, inode) of a line of /proc/locks (proc_locks(5)); None for a waiting lock."""
     words = line.split()
     if len(words) < 6 or words[1] == "->":
         return "", 0, (0, 0, 0)
@@ -130,13 +130,13 @@ def _probe_writable(path: Path, nearest: Path) -> AttemptResult:
 
 
 def _nearest_existing(path: Path) -> Path:
-    """The path itself or the nearest of its parents that is there."""
+    """The path itself or its nearest existing parent."""
     path = path.absolute()
     return next(place for place in (path, *path.parents) if place.exists())
 
 
 def _file_system_type(path: Path) -> str:
-    """The type of the file system, "" if it cannot be told (proc_pid_mountinfo(5))."""
+    """The type of the file system; "" if unknown (proc_pid_mountinfo(5))."""
     device = path.stat().st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     for line in Path("/proc/self/mountinfo").read_text().splitlines():

@@ -1,4 +1,4 @@
-"""Gathers what ``lastcall doctor`` judges. Each question is asked by itself: one without an answer spoils no other."""
+"""Gathers the facts for ``lastcall doctor``. Probes are independent: one that fails does not affect the others."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ from lastcall.errors import Unavailable
 
 @dataclass(frozen=True, kw_only=True)
 class HostLocations:
-    """Where to look; ``root`` is where etc, run, proc and the kubelet's files lie, another than / only for tests."""
+    """Paths and addresses to examine; etc, run, proc and the kubelet's files lie below ``root`` (/ but in tests)."""
 
     config: Path
     state_dir: Path
@@ -29,9 +29,9 @@ class HostLocations:
 
 
 async def gather_host_facts(where: HostLocations, bus: HostBus) -> HostFacts:
-    """The facts; reads local files at once, and waits for no service longer than the probes' limit.
+    """Gathers the facts: reads local files at once, and waits for no service longer than the probes' limit.
 
-    InvalidInput if the endpoint names no socket.
+    Raises InvalidInput if the endpoint names no socket.
     """
     runtime = CriConnection(where.endpoint)
     try:
@@ -73,7 +73,7 @@ async def gather_host_facts(where: HostLocations, bus: HostBus) -> HostFacts:
 
 async def _probe_runtime(connection: CriConnection) -> AttemptResult:
     try:
-        # Sooner than the probe's limit: a runtime that keeps silent does not work, which is more than not known.
+        # Sooner than the probe's limit: "the runtime does not answer" is a finding, not an unknown fact.
         answer = await connection.call("Version", cri.VersionRequest(version="v1"), within=0.8 * LIMIT_SECONDS)
     except Unavailable as error:
         return AttemptResult(works=False, message=str(error))
@@ -84,7 +84,7 @@ async def _probe_runtime(connection: CriConnection) -> AttemptResult:
 def _read_manifests(
     root: Path, kubelet: KubeletFacts | UnknownFact | None, config: HostFile | UnknownFact
 ) -> tuple[HostFile, ...] | UnknownFact:
-    """The running kubelet's; without one, those of the configuration that was named."""
+    """The running kubelet's manifests; without a kubelet, those of the given configuration."""
     if not isinstance(kubelet, KubeletFacts):
         return kubelet_facts.read_static_manifests(root, (), () if isinstance(config, UnknownFact) else (config,))
     if isinstance(kubelet.config, UnknownFact):

@@ -1,4 +1,4 @@
-"""The kubelet that runs on a host, found by its process; ``root`` is where proc and the kubelet's files lie."""
+"""The kubelet process of a host; ``root`` is the directory that contains proc and the kubelet's files."""
 
 import os
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _ROOT_DIR = "/var/lib/kubelet"
 """The default of --root-dir."""
 
 _START_TIME = 19
-"""Where a process's start stands in its stat, counted from behind its name (proc_pid_stat(5): field 22)."""
+"""Index of the start time in a process's stat, counted after its name (proc_pid_stat(5): field 22)."""
 
 
 def find_kubelet(root: Path) -> KubeletFacts | None:
@@ -29,7 +29,7 @@ def find_kubelet(root: Path) -> KubeletFacts | None:
 
 
 def read_static_manifests(root: Path, arguments: Sequence[str], config: Sequence[HostFile]) -> tuple[HostFile, ...]:
-    """The manifests of static pods, wherever the flag or else the last configuration file puts them."""
+    """Reads the manifests of static pods from the place that the flag or else the last configuration file names."""
     path = _flag_value(arguments, "pod-manifest-path")
     for file in config if not path else ():
         for document in decoding.parse_documents(file.data, file.path):
@@ -74,7 +74,7 @@ def _shutdown_state(root: Path, arguments: Sequence[str]) -> HostFile | None:
 
 
 def _flag_value(arguments: Sequence[str], name: str) -> str:
-    """The last value of ``--name=value`` or ``--name value``, "" if there is none."""
+    """The last value of ``--name=value`` or ``--name value``; "" if absent."""
     value = ""
     for index, argument in enumerate(arguments):
         if argument == f"--{name}":

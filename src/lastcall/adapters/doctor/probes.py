@@ -1,4 +1,4 @@
-"""Looking at something that may not answer: what it is, or why that is not known."""
+"""Runs probes that may fail: their result is the fact, or the reason why it is unknown."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -9,11 +9,11 @@ from lastcall.doctor.facts import UnknownFact
 T = TypeVar("T")
 
 LIMIT_SECONDS = 2.0
-"""How long one look at something beyond this process may take."""
+"""Seconds that one probe of another process may take."""
 
 
 def run_probe(probe: Callable[[], T]) -> T | UnknownFact:
-    """What the probe returns, or why it fails, whatever the reason is."""
+    """The probe's result, or why it fails, whatever it raises."""
     try:
         return probe()
     except Exception as error:
@@ -21,7 +21,7 @@ def run_probe(probe: Callable[[], T]) -> T | UnknownFact:
 
 
 async def await_probe(probe: Awaitable[T]) -> T | UnknownFact:
-    """The same of a probe that waits for somebody, but not for longer than the limit."""
+    """The same for an asynchronous probe, but no longer than the limit."""
     try:
         async with timeout(LIMIT_SECONDS):
             return await probe

@@ -1,1 +1,1 @@
-"""What switches machines off: ``ports_fences.Fence`` on real devices."""
+"""Implementations of ``ports.fences.Fence``, which switch machines off, for real devices."""

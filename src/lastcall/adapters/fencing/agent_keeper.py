@@ -1,9 +1,9 @@
-"""Runs a fence agent, and kills it with all of its session when its time is over, whatever becomes of who has begun it.
+"""Runs a fence agent, and kills its whole session at the deadline, even if the parent process has died.
 
-``agent_keeper.py DESCRIPTOR UNTIL COMMAND...``, as the leader of a session: UNTIL is a boottime, and each line that comes
-through the descriptor a later one. Who writes there may be stopped or killed: then the time that was told last counts. It
-imports nothing of lastcall, so that it is there in some 20 ms. It ends as the command does, with 128 and the number of the
-signal if that was killed, and with 127 if there is no such command. A command whose time is over before it begins is not begun.
+``agent_keeper.py DESCRIPTOR UNTIL COMMAND...`` runs as the leader of a session. UNTIL is a boottime; each line from the
+descriptor is a later one. If the writer is stopped or killed, the last deadline received counts. The program imports
+nothing of lastcall, so that it starts in some 20 ms. It exits as the command does: with 128 plus the signal number if
+that was killed, and with 127 if the command does not exist. A command whose deadline has passed already is not started.
 """
 
 import os
@@ -14,13 +14,13 @@ import time
 from collections.abc import Sequence
 
 _LOOK = 0.5
-"""Seconds between two looks at the clock: what ``select`` waits by does not count while the machine sleeps."""
+"""Seconds between two looks at the clock: the timeout of ``select`` does not count while the machine is suspended."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Its exit code."""
-    told, until, command = int(arguments[0]), float(arguments[1]), list(arguments[2:])
-    os.set_inheritable(told, False)
+    """Runs the command and returns its exit code."""
+    updates, until, command = int(arguments[0]), float(arguments[1]), list(arguments[2:])
+    os.set_inheritable(updates, False)
     woken = _wakeup_descriptor()
     if _boottime() >= until:  # its asker, or the machine, has stood still
         os.killpg(0, signal.SIGKILL)
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     except OSError as error:
         sys.stderr.write(f"{command[0]}: {error.strerror}\n")
         return 127
-    watched, rest = [woken, told], b""
+    watched, rest = [woken, updates], b""
     while True:
         ready = select.select(watched, [], [], max(0.0, min(_LOOK, until - _boottime())))[0]
         ended, status = os.waitpid(agent, os.WNOHANG)
@@ -40,21 +40,21 @@ def main(arguments: Sequence[str]) -> int:
             os.killpg(0, signal.SIGKILL)
         if woken in ready:
             os.read(woken, 64)
-        if told in ready:
-            until, rest = _read_deadlines(told, until, rest, watched)
+        if updates in ready:
+            until, rest = _read_deadlines(updates, until, rest, watched)
 
 
-def _read_deadlines(told: int, until: float, rest: bytes, watched: list[int]) -> tuple[float, bytes]:
-    """The last moment that was told, and what has come of the next line."""
-    data = os.read(told, 4096)
+def _read_deadlines(updates: int, until: float, rest: bytes, watched: list[int]) -> tuple[float, bytes]:
+    """Returns the last deadline that was received, and the incomplete rest of the next line."""
+    data = os.read(updates, 4096)
     if not data:
-        watched.remove(told)
+        watched.remove(updates)
     *lines, rest = (rest + data).split(b"\n")
     return max([until, *map(float, lines)]), rest
 
 
 def _wakeup_descriptor() -> int:
-    """A descriptor that can be read when the agent has ended."""
+    """A descriptor that becomes readable when the agent has ended."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)

@@ -1,11 +1,11 @@
-"""One run of a fence agent: a session of its own, nothing in its arguments, an environment without secrets, a hard end.
+"""One run of a fence agent: own session, no parameters in its arguments, no secrets in its environment, hard end.
 
-Its files are in memory and have no names: what it is told on standard input, and what it says. Pipes would keep us
-waiting for whoever has inherited them.
+Standard input and output are files in memory without names. With pipes, this process would wait for any child of the
+agent that inherited them.
 
-There are two clocks on it. Ours, and that of its keeper (``agent_keeper``), which goes on when the controller is stopped or
-killed: a request to switch off ends while we still lead, whatever becomes of us. While it runs its end may be put off, as
-who leads renews his lease.
+Two processes enforce the deadline: this one, and the keeper (``agent_keeper``), which continues when the controller is
+stopped or killed. So a power-off ends while this controller is still the leader. The deadline may be extended during
+the run, as the leader renews its lease.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _MOST_READ = 1 << 20
 
 
 class RunDeadline:
-    """Until when one run may last, on the clock's boottime."""
+    """The deadline of one run, on the clock's boottime; it may be extended."""
 
     def __init__(self) -> None:
         self._clock = SystemClock()
@@ -38,22 +38,22 @@ class RunDeadline:
 
     @property
     def granted_seconds(self) -> float:
-        """As many as it had, or has by now."""
+        """The seconds that were granted so far, extensions included."""
         return self._until - self._began
 
     def extend_order(self, until: float) -> None:
-        """It may last until then. Nothing if it is over, if its time is, or if that is no later."""
+        """Extends the deadline to ``until``; ignored if the run or its time is over, or if that is no later."""
         now = self._clock.boottime()
         if self._limit is None or self._limit.expired() or now >= self._until or until <= self._until:
             return
         self._until = until
-        with suppress(OSError):  # its keeper has just ended
+        with suppress(OSError):  # the keeper has just ended
             os.write(self._tell, f"{until:.3f}\n".encode())
         self._limit.reschedule(asyncio.get_running_loop().time() + until - now)
 
     @contextmanager
     def start_clock(self, within: float) -> Iterator[None]:
-        """It begins now. Unavailable if there is no descriptor for it."""
+        """Sets the deadline to ``within`` seconds from now. Raises Unavailable if no descriptor is left for it."""
         self._began = self._clock.boottime()
         self._until = self._began + within
         try:
@@ -67,7 +67,7 @@ class RunDeadline:
             os.close(self._tell)
 
     async def wait_for_exit(self, process: asyncio.subprocess.Process) -> int | None:
-        """Its exit code; None if it was not over in time."""
+        """The exit code; None if the process has not ended by the deadline."""
         try:
             async with timeout(self._until - self._clock.boottime()) as self._limit:
                 return await process.wait()
@@ -77,7 +77,7 @@ class RunDeadline:
             self._limit = None
 
     def supervised_command(self, command: Sequence[str]) -> tuple[Sequence[str], int]:
-        """What is started for a command, and the descriptor that it needs."""
+        """The command line with the keeper, and the descriptor that it needs."""
         keeper = (sys.executable, "-I", "-S", _KEEPER, str(self._heard), f"{self._until:.3f}")
         return (*keeper, *command), self._heard
 
@@ -85,7 +85,7 @@ class RunDeadline:
 async def run_agent(
     command: Sequence[str], text: bytes, *, within: float, term: RunDeadline | None = None
 ) -> AgentResult:
-    """Unavailable if it cannot be started, TimedOut if there is no time for it. Nothing of it runs on afterwards."""
+    """Runs the agent and kills whatever remains of it. Unavailable: cannot be started; TimedOut: no time is left."""
     if within <= 0:
         raise TimedOut(f"{command[0]}: no time is left for it")
     term = term or RunDeadline()
@@ -124,7 +124,7 @@ async def _start_process(
 
 
 async def _kill_group(process: asyncio.subprocess.Process) -> None:
-    """Kills the whole group, also children that the agent has left; the group's number is not used anew so soon."""
+    """Kills the whole process group, orphaned children included; its number is not reused so soon."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
@@ -132,7 +132,7 @@ async def _kill_group(process: asyncio.subprocess.Process) -> None:
 
 @contextmanager
 def memory_file(text: bytes = b"") -> Iterator[int]:
-    """A file in memory without a name, read from its beginning. Unavailable if there can be none now."""
+    """Returns a file in memory without a name, positioned at its start. Raises Unavailable if none can be made."""
     try:
         descriptor = os.memfd_create("lastcall-fence", os.MFD_CLOEXEC)
     except OSError as error:  # no descriptor is left

@@ -1,7 +1,7 @@
-"""What is said to a fence agent, and what its answer means (pure).
+"""The input of a fence agent, and the meaning of its answer (pure).
 
-The exit codes are those of ClusterLabs' ``fencing.py``. 2 stands for two things, wrong arguments and "is off", so that it
-says nothing without the line on standard output.
+The exit codes are those of ClusterLabs' ``fencing.py``. Code 2 means both "wrong arguments" and "is off", so it counts
+only together with the line on standard output.
 """
 
 import re
@@ -29,7 +29,7 @@ _CODES = {
     127: "is not there",
 }
 SLOW_CODES = {"on": 6, "off": 7}
-"""The device has taken the order, and the agent gave up waiting for what follows."""
+"""The device has accepted the order, and the agent stopped waiting for its effect."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class AgentResult:
 
 
 def stdin_lines(action: str, parameters: Mapping[str, str]) -> bytes:
-    """What an agent reads on its standard input. Values are lines; agents strip blanks and one pair of quotes."""
+    """The text for the agent's standard input. A parameter is a line; agents strip blanks and one pair of quotes."""
     quoted = (f"{name}={_quote_value(value)}\n" for name, value in parameters.items())
     return f"action={action}\n{''.join(quoted)}".encode()
 
 
 def power_answer(ended: AgentResult, secrets: Iterable[str]) -> FenceAnswer:
-    """ON and OFF only if the exit code and the text agree on it."""
-    told = set(re.findall(r"^Status: (\w+)\s*$", ended.out, re.MULTILINE | re.IGNORECASE))
-    words = {word.upper() for word in told}
+    """The power state: ON and OFF only if the exit code and the text agree."""
+    reported = set(re.findall(r"^Status: (\w+)\s*$", ended.out, re.MULTILINE | re.IGNORECASE))
+    words = {word.upper() for word in reported}
     if ended.code == 0 and words == {"ON"}:
         return FenceAnswer(power=PowerState.ON)
     if ended.code == 2 and words == {"OFF"}:
@@ -62,7 +62,7 @@ def power_answer(ended: AgentResult, secrets: Iterable[str]) -> FenceAnswer:
 
 
 def failure_reason(ended: AgentResult, secrets: Iterable[str]) -> str:
-    """Why it failed, without what is secret."""
+    """Why the agent failed, without secrets."""
     if ended.code is None:
         return "it did not end in its time and was killed"
     meaning = _CODES.get(ended.code, "failed")
@@ -77,12 +77,12 @@ def redact_and_shorten(text: str, secrets: Iterable[str]) -> str:
 
 
 def _quote_value(value: str) -> str:
-    """So that the agent takes it as it is."""
+    """Quotes a value so that the agent reads it unchanged."""
     return f'"{value}"' if value != value.strip() or re.fullmatch('".*"', value) else value
 
 
 def _last_error(text: str) -> str:
-    """Its last error, without the date; else its last line."""
+    """The last error in the text, without its date; else the last line."""
     known = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line.partition("ERROR: ")[2] for line in known if "ERROR: " in line and "'-h' for usage" not in line]
     return (errors or known or [""])[-1]

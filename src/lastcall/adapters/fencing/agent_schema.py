@@ -1,7 +1,7 @@
-"""What a fence agent says of its own parameters (pure), and what is wrong with those that it is to be given.
+"""The parameters that a fence agent declares, and the rules that given parameters break (pure).
 
-Agents describe themselves in XML when they are asked for the action ``metadata`` (ClusterLabs' Fence Agent API). An old
-name of a parameter stands there beside the new one: the new one ``obsoletes`` it.
+Agents describe themselves in XML when they are asked for the action ``metadata`` (ClusterLabs' Fence Agent API). A
+renamed parameter appears under both names: the new one ``obsoletes`` the old one.
 """
 
 import re
@@ -34,7 +34,7 @@ _NEEDED = {"fence_redfish": ("systems_uri", "or the agent takes the last of all 
 
 @dataclass(frozen=True)
 class AgentParameter:
-    """One that an agent takes; ``choices`` are empty if any text of its type will do."""
+    """One parameter of an agent; ``choices`` are empty if any text of its type is valid."""
 
     name: str
     type: str
@@ -44,7 +44,7 @@ class AgentParameter:
 
 @dataclass(frozen=True)
 class AgentSchema:
-    """Of one agent. ``obsoletes``: the new name of a parameter -> its old one."""
+    """The parameters of one agent. ``obsoletes`` maps the new name of a parameter to its old one."""
 
     program: str
     parameters: Mapping[str, AgentParameter]
@@ -53,7 +53,7 @@ class AgentSchema:
 
 
 def parse_metadata(program: str, metadata: bytes) -> AgentSchema:
-    """InvalidInput: it is no description of a fence agent."""
+    """Parses the agent's metadata. Raises InvalidInput if it does not describe a fence agent."""
     try:
         root = ET.fromstring(metadata)  # noqa: S314 - what our own programs print
     except ET.ParseError as error:
@@ -74,7 +74,7 @@ def parse_metadata(program: str, metadata: bytes) -> AgentSchema:
 
 
 def parameter_violations(schema: AgentSchema, parameters: Mapping[str, str], secrets: Mapping[str, str]) -> list[str]:
-    """All that is wrong with what an agent is to be given, each with parameter, value and rule; no secret is shown."""
+    """All violations in the parameters for an agent, each with parameter, value and rule; secrets are not shown."""
     return [
         *_exposed_secrets(parameters),
         *_value_violations(schema, parameters, shown=True),
@@ -109,7 +109,7 @@ def _exposed_secrets(given: Mapping[str, str]) -> Iterator[str]:
 
 
 def _broken_rule(schema: AgentSchema, name: str, value: str) -> str:
-    """By one parameter; empty if none is."""
+    """The rule that one parameter breaks; empty if none."""
     if name in _REFUSED:
         return _REFUSED[name]
     if name.endswith(_RUNS_PROGRAMS):
@@ -128,7 +128,7 @@ def _broken_rule(schema: AgentSchema, name: str, value: str) -> str:
 
 
 def _missing_parameters(schema: AgentSchema, given: Mapping[str, str]) -> Iterator[str]:
-    """Required ones, under any of their names; ``action`` is always given."""
+    """Required parameters that are missing under any of their names; ``action`` is always given."""
     old = frozenset(schema.obsoletes.values())
     required = [one.name for one in schema.parameters.values() if one.required and one.name not in ("action", *old)]
     for name in required:

@@ -1,9 +1,9 @@
-"""An instance of Amazon EC2, asked by boto3 in a process of its own.
+"""A fence for an instance of Amazon EC2, which boto3 controls in a process of its own.
 
-Region and instance stand in the Node's ``spec.providerID`` (``aws:///eu-central-1a/i-0123...``), which the cloud's own node
-controller has written; nothing else says which machine is meant. EC2 answers from copies that lag behind: that an instance
-is **not found** proves nothing (another region, another account, a copy that has not heard of it), and an answer about
-another instance, or about more than one, is none.
+Region and instance come from the Node's ``spec.providerID`` (``aws:///eu-central-1a/i-0123...``), which the cloud's
+node controller has written; no other source identifies the machine. EC2 answers from replicas that lag behind. So **not
+found** proves nothing (another region, another account, a stale replica), and an answer about another instance, or
+about more than one, counts as no answer.
 """
 
 import re
@@ -19,13 +19,13 @@ from lastcall.ports.node import Clock
 _PROCESS = "lastcall.adapters.fencing.ec2_worker"
 _PROVIDER = re.compile(r"aws://[^/]*/(?P<zone>[^/]*)/(?P<instance>i-[0-9a-f]+)", re.ASCII)
 _REGION = re.compile(r"([a-zA-Z]+-)+\d+")
-"""Of a zone: local zones too are named after their region (cloud-provider-aws: ``azToRegion``)."""
+"""The region in a zone's name: local zones too are named after their region (cloud-provider-aws: ``azToRegion``)."""
 _PASSED = re.compile(r"AWS_\w+|HOME|PATH|SSL_CERT_FILE|SSL_CERT_DIR|(?:HTTPS?|NO)_PROXY|(?:https?|no)_proxy")
-"""What the SDK looks for in its environment: where credentials come from, and how to reach the API."""
+"""Variables that the SDK reads from its environment: sources of credentials, and how to reach the API."""
 
 
 class InstanceLocation(NamedTuple):
-    """Where an instance is."""
+    """The region and the id of an instance."""
 
     region: str
     """Empty if the providerID names no zone."""
@@ -33,19 +33,19 @@ class InstanceLocation(NamedTuple):
 
 
 class Ec2Settings(Facts, frozen=True):
-    """Of one instance, its secrets with them: it is for standard input alone."""
+    """Settings for one instance, secrets included: they are passed over standard input only."""
 
     instance: str
     region: str
     endpoint: str = ""
-    """Empty: Amazon's, or what the environment says."""
+    """Empty: Amazon's own endpoint, or the environment's."""
     access_key_id: str = ""
     """Empty: the SDK finds credentials by itself (environment, IRSA, the instance's role)."""
     secret_access_key: str = ""
 
 
 def parse_provider_id(provider_id: str) -> InstanceLocation | None:
-    """What a providerID says; None if it is not that of an EC2 instance (Fargate's are not)."""
+    """Parses a providerID; None if it does not name an EC2 instance (Fargate's do not)."""
     found = _PROVIDER.fullmatch(provider_id)
     if found is None:
         return None
@@ -61,7 +61,7 @@ def instance_settings(
     credentials: tuple[str, str] | None = None,
     source: str = "ec2",
 ) -> Ec2Settings:
-    """Of a Node; ``region`` outweighs that of the zone. InvalidInput names what is wrong."""
+    """The settings for a Node's instance; ``region`` overrides the zone's. InvalidInput names what is wrong."""
     found = parse_provider_id(provider_id)
     if found is None:
         raise InvalidInput(source, [f'spec.providerID of the Node is "{provider_id}": must be aws:///<zone>/i-...'])
@@ -82,7 +82,7 @@ def instance_settings(
 def ec2_fence(
     name: str, settings: Ec2Settings, *, clock: Clock, environ: Mapping[str, str], patience: float
 ) -> LibraryFence:
-    """``patience``: seconds for a question that changes nothing; ``environ``: where the SDK may find credentials."""
+    """A fence of EC2. ``patience``: seconds for a read request; ``environ``: where the SDK may find credentials."""
     passed = {key: value for key, value in environ.items() if _PASSED.fullmatch(key)}
     secrets = (settings.secret_access_key, passed.get("AWS_SECRET_ACCESS_KEY", ""), passed.get("AWS_SESSION_TOKEN", ""))
     return LibraryFence(name, FenceWorker(_PROCESS, settings, clock, passed, secrets), patience=patience)

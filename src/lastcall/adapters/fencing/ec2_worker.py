@@ -1,4 +1,4 @@
-"""The process that puts one question to EC2, by boto3."""
+"""The process that sends one request to EC2 with boto3."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ _STATES = {
     "stopped": InstanceState.STOPPED,
     "terminated": InstanceState.TERMINATED,
 }
-"""InstanceState; what is on its way down may still write."""
+"""Power by InstanceState; an instance that is shutting down may still write."""
 _REFUSED = (
     "AuthFailure",
     "UnauthorizedOperation",
@@ -33,7 +33,7 @@ _MISSING = "InvalidInstanceID.NotFound"
 
 
 def answer_question(turn: FenceRequest[Ec2Settings]) -> FenceReply:
-    """Asks; LastcallError with a sentence for each thing that can be wrong."""
+    """Sends the request and returns the reply. Each fault is a LastcallError with a sentence."""
     with _translating_errors(turn.settings):
         client = _make_client(turn)
         if turn.action is FenceAction.STATUS:
@@ -67,27 +67,27 @@ def _make_client(turn: FenceRequest[Ec2Settings]) -> Any:
 
 
 def _switch_power(client: Any, turn: FenceRequest[Ec2Settings]) -> None:
-    """It is told only once it has answered: an API that hangs would do later what it had received by then.
+    """Switches the power, once EC2 has answered a read: a hanging API would execute a queued order later.
 
-    Also where it says that the instance is stopped: that may be old.
+    The order is sent even if EC2 reports the instance as stopped: that report may be stale.
     """
     state = _power_state(client, turn.settings)
     if state.instance is InstanceState.NOT_FOUND:
         raise Unavailable(state.why)
     if state.instance is InstanceState.TERMINATED and turn.action is FenceAction.OFF:
-        return  # it is not coming back, and EC2 would refuse
+        return  # a terminated instance does not come back, and EC2 would refuse
     only = [turn.settings.instance]
     turn.ensure_time_left()
     if turn.action is FenceAction.OFF:
-        # Without SkipOsShutdown even a forced stop lets the system go down in order, which takes minutes in which it may
-        # write.
+        # Without SkipOsShutdown even a forced stop shuts the operating system down in order. That takes minutes, in
+        # which it may still write.
         client.stop_instances(InstanceIds=only, Force=True, SkipOsShutdown=True)
     else:
         client.start_instances(InstanceIds=only)
 
 
 def _fence_target(client: Any, settings: Ec2Settings) -> FenceTarget:
-    """In the words of a providerID what EC2 tells of it."""
+    """The instance in the form of a providerID, from what EC2 reports."""
     found = _find_instance(client, settings)
     if found is None:
         raise Unavailable(_not_found_message(settings))
@@ -110,7 +110,7 @@ def _power_state(client: Any, settings: Ec2Settings) -> FenceAnswer:
 
 
 def _find_instance(client: Any, settings: Ec2Settings) -> Any | None:
-    """What EC2 tells of it; None if it does not find it. Unavailable if it tells of anything else."""
+    """EC2's description of the instance; None if not found. Raises Unavailable if it describes another instance."""
     from botocore.exceptions import ClientError  # noqa: PLC0415
 
     try:
@@ -135,7 +135,7 @@ def _not_found_message(settings: Ec2Settings) -> str:
 
 @contextmanager
 def _translating_errors(settings: Ec2Settings) -> Iterator[None]:
-    """What the library raises, in our words."""
+    """Translates the errors of the library into lastcall's."""
     try:
         yield
     except LastcallError:
@@ -157,7 +157,7 @@ def _translate_error(error: Exception, settings: Ec2Settings) -> LastcallError:
         case exceptions.SSLError():
             return Unavailable(f"the certificate of EC2's API is not trusted: {error}")
         case exceptions.ReadTimeoutError():
-            return TimedOut("EC2's API has taken the connection and says nothing")
+            return TimedOut("EC2's API accepted the connection, but does not answer")
         case exceptions.EndpointConnectionError() | exceptions.ConnectTimeoutError():
             return Unavailable(f"no connection to EC2's API: {error}")
         case _:

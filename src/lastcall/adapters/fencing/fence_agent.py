@@ -1,9 +1,10 @@
-"""Any fence agent of ClusterLabs as a ``ports_fences.Fence``: some eighty programs for as many kinds of devices.
+"""A fence agent of ClusterLabs as a ``ports.fences.Fence``: about eighty programs for as many kinds of devices.
 
-An agent reads its parameters on standard input. What is secret is in none of its arguments, its environment, or our
-messages; for the agents that would hand it on to ``ipmitool`` as an argument, ``ipmitool.sh`` makes a file of it.
+An agent reads its parameters on standard input. Secrets appear neither in its arguments, nor in its environment, nor in
+our messages. Some agents would pass a secret on to ``ipmitool`` as an argument: for these, ``ipmitool.sh`` puts it into
+a file.
 
-Agents do not say which machine is behind their device.
+Agents do not report which machine their device controls.
 """
 
 import os
@@ -30,7 +31,7 @@ _METADATA_SECONDS = 10.0
 
 
 class FenceAgent:
-    """One agent with the parameters for one machine. ``patience``: seconds for a question that changes nothing."""
+    """An agent with the parameters for one machine. ``patience``: seconds for a request that changes nothing."""
 
     def __init__(
         self,
@@ -52,22 +53,22 @@ class FenceAgent:
 
     @property
     def name(self) -> str:
-        """In the policy."""
+        """The fencer's name in the policy."""
         return self._name
 
     async def read_target(self) -> FenceTarget:
-        """Empty: agents do not say it."""
+        """Empty: agents do not report their target."""
         return FenceTarget()
 
     async def read_power(self) -> FenceAnswer:
-        """ON and OFF only if exit code and text agree; every fault is UNKNOWN with a reason."""
+        """Reads the power: ON and OFF only if exit code and text agree; every fault is UNKNOWN with a reason."""
         try:
             return power_answer(await self._run_agent("status", self._patience), self._secrets)
         except LastcallError as error:
             return FenceAnswer(power=PowerState.UNKNOWN, why=str(error))
 
     async def switch_off(self, within: float) -> None:
-        """Most agents return when the power is off; one that gave up waiting for it has given the order."""
+        """Most agents return when the power is off; one that stopped waiting for that has still given the order."""
         await self._switch_power("off", within)
 
     async def switch_on(self, within: float) -> None:
@@ -75,7 +76,7 @@ class FenceAgent:
         await self._switch_power("on", within)
 
     def extend_order(self, until: float) -> None:
-        """``ports_fences.Lasting``: devices that are waited for until their power is off may take 20 to 40 seconds."""
+        """``ports.fences.Lasting``: devices that wait until the power is off may take 20 to 40 seconds."""
         if self._term:
             self._term.extend_order(until)
 
@@ -108,7 +109,7 @@ class FenceAgent:
 
 
 class FenceAgents:
-    """The agents of this machine; each is asked once how it wants to be used."""
+    """The fence agents on this machine; each is asked once for its parameters."""
 
     def __init__(self, directories: Sequence[str] = DIRECTORIES) -> None:
         self._directories = directories
@@ -117,10 +118,10 @@ class FenceAgents:
     async def __call__(
         self, name: str, program: str, parameters: Mapping[str, str], secrets: Mapping[str, str], *, patience: float
     ) -> FenceAgent:
-        """A fence of this name. ``patience``: seconds for a question that changes nothing.
+        """Returns a fence of this name. ``patience``: seconds for a request that changes nothing.
 
-        InvalidInput: there is no such agent, or its parameters break its rules; Unavailable and TimedOut: it did not
-        describe itself.
+        Raises InvalidInput if there is no such agent or its parameters break its rules; Unavailable or TimedOut if it
+        did not describe itself.
         """
         path = self._find_program(program)
         schema = await self._read_schema(path)

@@ -1,19 +1,19 @@
-"""One question to a device or a cloud, put by a process of its own that is killed when its time is over.
+"""One request to a device or a cloud, sent by a process of its own that is killed at its deadline.
 
-The libraries that speak Redfish and EC2 block, resolve names, try again and wait as they like. In a thread nothing could
-take such a request back, and a power-off could go out after our leadership has ended. So each question has its own
-process, and there are four ends to it, whichever comes first:
+The libraries for Redfish and EC2 block, resolve names, retry and wait as they like. A request in a thread could not be
+withdrawn, and a power-off could be sent after our leadership has ended. So each request has its own process, which ends
+at the first of these events:
 
 - it answers;
 - who has asked kills it, when the time is over or when nobody waits any more;
 - the kernel ends it by a timer that it sets for itself before it does anything (the asker may hang);
 - the kernel ends it when the asker dies (PR_SET_PDEATHSIG).
 
-Its connections are dropped then, and what the kernel had not sent yet with them (SO_LINGER of 0). What the device was
-told before that, it was told in time.
+The end drops its connections, with the data that the kernel has not sent yet (SO_LINGER of 0). Whatever the device
+received before, it received in time.
 
-It costs 0.3 s of CPU a question (EC2: 0.7 s), asked of nodes in trouble alone, and leaves 40 MiB of libraries out of the
-controller. Settings with their secrets go over standard input, and are kept by nobody afterwards.
+A request costs 0.3 s of CPU (EC2: 0.7 s) and is sent only for nodes in trouble. In return, the controller needs 40 MiB
+less for libraries. Settings and their secrets are passed over standard input and are not kept.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _MOST_SAID = 500
 
 
 class FenceAction(Enum):
-    """What is asked."""
+    """The kinds of requests."""
 
     TARGET = "target"
     STATUS = "status"
@@ -48,21 +48,21 @@ class FenceAction(Enum):
 
 
 class FenceQuestion(Facts, Generic[S], frozen=True):
-    """What the process reads from its standard input."""
+    """The input of the worker process, on its standard input."""
 
     action: FenceAction
     deadline: float
-    """Boottime at which it is over."""
+    """Boottime of the deadline."""
     parent: int
-    """The process that has asked."""
+    """The parent process."""
     settings: S
 
 
 class FenceReply(Facts, frozen=True):
-    """What it writes: an answer, or a fault and why."""
+    """The output of the worker process: an answer, or a fault with its reason."""
 
     fault: str = ""
-    """A key of FAULTS; empty if there is none."""
+    """A key of FAULTS; empty if there is no fault."""
     why: str = ""
     answer: FenceAnswer | None = None
     target: FenceTarget | None = None
@@ -76,14 +76,14 @@ FAULTS: Mapping[str, type[LastcallError]] = {
 
 
 def error_reply(error: LastcallError) -> FenceReply:
-    """An error as the process tells it."""
+    """An error as a reply."""
     name = next((name for name, kind in FAULTS.items() if isinstance(error, kind)), "unavailable")
     return FenceReply(fault=name, why=str(error))
 
 
 @dataclass(frozen=True)
 class FenceWorker:
-    """``module`` is run with nothing in its environment but ``environment``; ``secrets`` are hidden in what it says."""
+    """Runs ``module`` with only ``environment`` in its environment; ``secrets`` are redacted in its output."""
 
     module: str
     settings: Facts
@@ -92,7 +92,11 @@ class FenceWorker:
     secrets: tuple[str, ...] = ()
 
     async def ask(self, action: FenceAction, within: float) -> FenceReply:
-        """The answer. Unavailable, TimedOut and RefusedForSafety as the process tells them, or for want of an answer."""
+        """Returns the answer.
+
+        Raises Unavailable, TimedOut or RefusedForSafety as the worker reports them, and Unavailable or TimedOut if
+        there is no answer.
+        """
         question = FenceQuestion(
             action=action, deadline=self.clock.boottime() + within, parent=os.getpid(), settings=self.settings
         )
@@ -112,7 +116,7 @@ class FenceWorker:
         return reply
 
     async def _run_process(self, question: bytes) -> tuple[int, bytes, bytes]:
-        """Exit code, what it has answered, and what else it has said. Nothing of it runs when this is left."""
+        """Exit code, reply and error output of one run. No part of the process survives this call."""
         command = (sys.executable, "-P", "-s", "-m", self.module)
         path = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
         pipe = asyncio.subprocess.PIPE
@@ -137,5 +141,5 @@ class FenceWorker:
         return Unavailable(f"{self.module} failed with {code}: {self._redacted_line(said.decode(errors='replace'))}")
 
     def _redacted_line(self, text: str) -> str:
-        """One line of it, without secrets."""
+        """Its last line, without secrets."""
         return " ".join(redact_secrets(text, self.secrets).split())[-_MOST_SAID:]

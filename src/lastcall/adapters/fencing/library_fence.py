@@ -1,4 +1,4 @@
-"""A fence whose device is asked by errands: ``ports_fences.Fence`` by a library that blocks."""
+"""A ``ports.fences.Fence`` by a blocking library, whose requests run in worker processes."""
 
 from lastcall.adapters.fencing.fence_worker import FenceAction, FenceWorker
 from lastcall.errors import LastcallError, Unavailable
@@ -7,7 +7,7 @@ from lastcall.ports.fences import FenceAnswer, FenceTarget
 
 
 class LibraryFence:
-    """``patience``: seconds for a question that changes nothing."""
+    """A fence by a library. ``patience``: seconds for a request that changes nothing."""
 
     def __init__(self, name: str, errand: FenceWorker, *, patience: float) -> None:
         self._name = name
@@ -16,18 +16,18 @@ class LibraryFence:
 
     @property
     def name(self) -> str:
-        """In the policy."""
+        """The fencer's name in the policy."""
         return self._name
 
     async def read_target(self) -> FenceTarget:
-        """What the device says of its machine. Unavailable, TimedOut."""
+        """The machine that the device reports to control. Raises Unavailable, TimedOut."""
         reply = await self._errand.ask(FenceAction.TARGET, self._patience)
         if reply.target is None:
             raise Unavailable("it did not say which machine it is")
         return reply.target
 
     async def read_power(self) -> FenceAnswer:
-        """Asks the device; every fault is UNKNOWN with a reason."""
+        """Reads the power from the device; every fault is UNKNOWN with a reason."""
         try:
             reply = await self._errand.ask(FenceAction.STATUS, self._patience)
         except LastcallError as error:
@@ -35,9 +35,9 @@ class LibraryFence:
         return reply.answer or FenceAnswer(power=PowerState.UNKNOWN, why="it did not say whether it is on")
 
     async def switch_off(self, within: float) -> None:
-        """Returns when the device has accepted."""
+        """Returns when the device has accepted the order."""
         await self._errand.ask(FenceAction.OFF, within)
 
     async def switch_on(self, within: float) -> None:
-        """Returns when the device has accepted."""
+        """Returns when the device has accepted the order."""
         await self._errand.ask(FenceAction.ON, within)

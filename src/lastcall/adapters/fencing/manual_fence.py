@@ -1,4 +1,4 @@
-"""A fencer that asks a person: to switch the machine off, and to say so."""
+"""A fencer that asks a person to switch the machine off and to confirm it."""
 
 import logging
 from shlex import quote
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 class ManualFence:
-    """It never says ON or OFF: what a person says is evidence of its own kind, the Node's ``acknowledged-dead``."""
+    """Never reports ON or OFF: a person's word is other evidence, the Node's ``acknowledged-dead``."""
 
     def __init__(self, name: str, node: FenceNode) -> None:
         self._name = name
@@ -19,31 +19,31 @@ class ManualFence:
 
     @property
     def name(self) -> str:
-        """In the policy."""
+        """The fencer's name in the policy."""
         return self._name
 
     async def read_target(self) -> FenceTarget:
-        """The Node's own machine: that is the one which the person is asked to switch off."""
+        """The Node's own machine: the person is asked to switch that one off."""
         node = self._node
         return FenceTarget(
             system_uuid=node.system_uuid, serial=node.serial, provider_id=node.provider_id, name=node.name
         )
 
     async def read_power(self) -> FenceAnswer:
-        """UNKNOWN, for ever."""
+        """Always UNKNOWN, with the command that confirms the power-off."""
         return FenceAnswer(
             power=PowerState.UNKNOWN, why=f"a person has to say that it is off: {self._acknowledge_command}"
         )
 
     async def switch_off(self, within: float) -> None:
-        """The log asks for it; when it is done nobody knows but the person."""
+        """Asks for it in the log; only the person knows when it is done."""
         log.warning(
             "%s: switch the machine of node %s off (%s), make sure that it is, then run: %s",
             *(self._name, self._node.name, self._machine_identity, self._acknowledge_command),
         )
 
     async def switch_on(self, within: float) -> None:
-        """The log says that it may be."""
+        """Reports in the log that the machine may be switched on."""
         log.warning("%s: the machine of node %s may be switched on again", self._name, self._node.name)
 
     @property
@@ -52,7 +52,7 @@ class ManualFence:
 
     @property
     def _machine_identity(self) -> str:
-        """What tells the machine from others."""
+        """Identifiers of the machine for the log message."""
         node = self._node
         said = (("system UUID", node.system_uuid), ("serial number", node.serial), ("providerID", node.provider_id))
         return ", ".join(f"{what} {value}" for what, value in said if value) or "nothing more is known of it"

@@ -1,6 +1,6 @@
-"""The fences of a node as its FencePolicy describes them: ``ports_fences.Fences``.
+"""``ports.fences.Fences`` from FencePolicies: makes the fences of a node as its policy describes them.
 
-Whatever is secret is read from Secrets when the fences are made, handed to them, and kept nowhere else.
+Secrets are read when the fences are made, passed to them, and kept nowhere else.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from lastcall.ports.node import Clock
 
 
 class PolicyFences:
-    """``namespace`` is lastcall's own: Secrets are read there alone. ``environ``: where cloud SDKs find credentials."""
+    """Reads Secrets only in ``namespace``, lastcall's own. ``environ``: where cloud SDKs find credentials."""
 
     def __init__(
         self, client: Client, namespace: str, *, clock: Clock, environ: Mapping[str, str], agents: FenceAgents
@@ -33,7 +33,10 @@ class PolicyFences:
         self._agents = agents
 
     async def make_fences(self, node: FenceNode, policy: FencePolicy) -> Sequence[Fence]:
-        """In the policy's order. InvalidInput names the field that is wrong; Unavailable: a Secret cannot be read now."""
+        """Makes the fences, in the policy's order.
+
+        Raises InvalidInput, which names the wrong field, and Unavailable if a Secret cannot be read now.
+        """
         return [await self._make_fence(fencer, node, f"FencePolicy {policy.name}") for fencer in policy.spec.fencers]
 
     async def _make_fence(self, fencer: Fencer, node: FenceNode, source: str) -> Fence:
@@ -87,7 +90,7 @@ class PolicyFences:
         )
 
     async def _read_credentials(self, wanted: FencerCredentials, place: "_FencerContext") -> tuple[str, str]:
-        """User and password."""
+        """Reads the user and the password."""
         name = wanted.secret_for(place.node.name)
         user, password = wanted.username_key, wanted.password_key
         return (
@@ -106,7 +109,7 @@ class PolicyFences:
 
 @dataclass(frozen=True)
 class _FencerContext:
-    """Whose settings are looked at: of which node, and where they stand in which policy."""
+    """The node and the place in the policy that the settings belong to, for error messages."""
 
     node: FenceNode
     source: str
@@ -114,7 +117,7 @@ class _FencerContext:
 
     @property
     def field_source(self) -> str:
-        """The source of what is wrong in a field below."""
+        """The source of an error in a field below."""
         return f"{self.source}: {self.field}"
 
 

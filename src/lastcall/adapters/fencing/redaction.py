@@ -1,4 +1,4 @@
-"""What is secret, made unreadable in what programs and libraries say (pure)."""
+"""Redacts secrets in the output of programs and libraries (pure)."""
 
 from collections.abc import Iterable
 from shlex import quote
@@ -9,7 +9,7 @@ HIDDEN = "***"
 
 
 def redact_secrets(text: str, secrets: Iterable[str]) -> str:
-    """``text`` with three asterisks for each secret, also where it is quoted or part of an address."""
+    """Replaces each secret in ``text`` by three asterisks, also where it is quoted or part of an address."""
     spellings = {form for secret in secrets if secret for form in _secret_spellings(secret)}
     for form in sorted(spellings, key=len, reverse=True):
         text = text.replace(form, HIDDEN)
@@ -17,6 +17,6 @@ def redact_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def _secret_spellings(secret: str) -> set[str]:
-    """How a program may show it; not without blanks at its ends if nothing else is left."""
+    """The spellings in which a program may print a secret; the stripped one only if it is not empty."""
     forms = {secret, secret.strip(), quote(secret), repr(secret)[1:-1], url_quote(secret), url_quote(secret, safe="")}
     return {form for form in (*forms, quote_plus(secret)) if form}

@@ -1,8 +1,9 @@
-"""A machine behind a Redfish service (DMTF DSP0266), asked by sushy in a process of its own.
+"""A fence for a machine behind a Redfish service (DMTF DSP0266), which sushy controls in a process of its own.
 
-The system is always named: a service may have several, and the first of a list is nobody's in particular. User and password
-go with each request (HTTP Basic, which every service must offer): a session would stay open on the BMC, which has few, when
-its process is killed. Certificates are verified; no proxy, no netrc and no setting of the host's requests library counts.
+The policy always names the system: a service may have several, and the first of a list is arbitrary. User and password
+go with each request (HTTP Basic, which every service must offer). A session would stay open on the BMC, which has few,
+when the process is killed. Certificates are verified; proxies, netrc and the host's settings of the requests library
+are ignored.
 """
 
 import re
@@ -24,7 +25,7 @@ _PATH = re.compile(r"/redfish/v1/(?:[^/?#\s]+/)*[^/?#\s]+")
 
 
 class RedfishSettings(Facts, frozen=True):
-    """Of one machine, its secrets with them: it is for standard input alone."""
+    """Settings for one machine, secrets included: they are passed over standard input only."""
 
     address: str
     """``https://host[:port]``."""
@@ -33,22 +34,22 @@ class RedfishSettings(Facts, frozen=True):
     username: str
     password: str
     authority: str = ""
-    """Certificates in PEM by which its own is verified; empty: those of the host."""
+    """Certificates in PEM that verify the service's own; empty: those of the host."""
     insecure: bool = False
-    """Any certificate will do."""
+    """Accept any certificate."""
 
     @property
     def system_path(self) -> str:
-        """Of the system."""
+        """The path of the system on the service."""
         return self.system_id if self.system_id.startswith("/") else f"{_SYSTEMS}/{self.system_id}"
 
 
 def settings_violations(settings: RedfishSettings) -> list[str]:
-    """What is wrong, each with its field; no secret is quoted."""
+    """The violations in the settings, each with its field; no secret is quoted."""
     wrong = []
     try:
         address = urlsplit(settings.address)
-        host = address.hostname if address.port != 0 else None  # a port that is none raises
+        host = address.hostname if address.port != 0 else None  # an invalid port raises
     except ValueError:
         address, host = None, None
     if address is None or not host or address.scheme not in ("http", "https") or address.path not in ("", "/"):
@@ -69,7 +70,7 @@ def settings_violations(settings: RedfishSettings) -> list[str]:
 def redfish_fence(
     name: str, settings: RedfishSettings, *, clock: Clock, patience: float, source: str = "redfish"
 ) -> LibraryFence:
-    """``patience``: seconds for a question that changes nothing. InvalidInput names the field that is wrong."""
+    """A Redfish fence. ``patience``: seconds for a read request. InvalidInput names the field that is wrong."""
     if wrong := settings_violations(settings):
         raise InvalidInput(source, wrong)
     errand = FenceWorker(_PROCESS, settings, clock, _ENVIRONMENT, secrets=(settings.password,))

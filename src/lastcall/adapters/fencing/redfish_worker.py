@@ -1,4 +1,4 @@
-"""The process that puts one question to a Redfish service, by sushy."""
+"""The process that sends one request to a Redfish service with sushy."""
 
 import os
 import ssl
@@ -20,13 +20,13 @@ _STATES = {
     "PoweringOff": PowerState.ON,
     "Paused": PowerState.ON,
 }
-"""``PowerState`` (DSP0268). What is on its way down, or stands still with all that it has in memory, can write again."""
+"""Power by ``PowerState`` (DSP0268). A machine that is powering off, or paused with its memory, can write again."""
 _RESETS = {FenceAction.OFF: ("ForceOff", PowerState.OFF), FenceAction.ON: ("On", PowerState.ON)}
 _SYSTEM = "#ComputerSystem."
 
 
 def answer_question(turn: FenceRequest[RedfishSettings]) -> FenceReply:
-    """Asks; LastcallError with a sentence for each thing that can be wrong."""
+    """Sends the request and returns the reply. Each fault is a LastcallError with a sentence."""
     with _translating_errors(turn.settings):
         system = _find_system(turn)
         if turn.action is FenceAction.TARGET:
@@ -43,7 +43,7 @@ def answer_question(turn: FenceRequest[RedfishSettings]) -> FenceReply:
 
 
 def _find_system(turn: FenceRequest[RedfishSettings]) -> Any:
-    """The system that is named, and no other resource: a chassis can be reset too, with all machines in it."""
+    """The named system, and no other resource: a reset of a chassis would reset all machines in it."""
     import sushy  # noqa: PLC0415  (an extra: where it is missing, that is the answer)
     from sushy import auth, connector  # noqa: PLC0415
 
@@ -67,7 +67,7 @@ def _find_system(turn: FenceRequest[RedfishSettings]) -> Any:
 
 
 def _tls_verification(settings: RedfishSettings) -> bool | str:
-    """What the certificate is verified by, as requests wants it: a file or folder of certificates."""
+    """The ``verify`` argument of requests: a file or directory of certificates."""
     if settings.insecure:
         return False
     if settings.authority:
@@ -83,13 +83,13 @@ def _power_state(system: Any) -> FenceAnswer:
     power = _STATES.get(state, PowerState.UNKNOWN)
     if power is not PowerState.UNKNOWN:
         return FenceAnswer(power=power)
-    return FenceAnswer(power=power, why=f"its PowerState is {state or 'not told'}")
+    return FenceAnswer(power=power, why=f"its PowerState is {state or 'missing'}")
 
 
 def _reset_system(system: Any, turn: FenceRequest[RedfishSettings]) -> None:
-    """Also where it says that the power is off already: it may err, and then nobody would have cut it.
+    """Sends the order even if the service reports the power as off already: the report may be wrong.
 
-    A service that refuses then, since there is nothing to do, has accepted.
+    A service that refuses because the power is off already has accepted.
     """
     import sushy  # noqa: PLC0415
 
@@ -107,7 +107,7 @@ def _reset_system(system: Any, turn: FenceRequest[RedfishSettings]) -> None:
 
 @contextmanager
 def _translating_errors(settings: RedfishSettings) -> Iterator[None]:
-    """What the libraries raise, in our words."""
+    """Translates the errors of the libraries into lastcall's."""
     try:
         yield
     except LastcallError:
@@ -149,13 +149,13 @@ def _translate_connection_error(error: Exception, settings: RedfishSettings) -> 
         case exceptions.ConnectTimeout():
             return Unavailable(f"no connection to {at}: it does not answer")
         case exceptions.ReadTimeout():
-            return TimedOut(f"{at} has taken the connection and says nothing")
+            return TimedOut(f"{at} accepted the connection, but does not answer")
         case _:
             return Unavailable(f"no connection to {at}: {_innermost_reason(cause or error)}")
 
 
 def _innermost_reason(error: BaseException) -> str:
-    """The reason below what libraries have wrapped around it."""
+    """The reason at the bottom of a chain of wrapped errors."""
     reason: BaseException = error
     while reason.args and isinstance(inner := getattr(reason.args[0], "reason", reason.args[0]), BaseException):
         reason = inner

@@ -1,4 +1,4 @@
-"""Values of Secrets in lastcall's own namespace, read when they are needed and kept by nobody."""
+"""Reads values of Secrets in lastcall's own namespace when they are needed, and does not keep them."""
 
 import base64
 import binascii
@@ -22,17 +22,17 @@ SECRETS = dict_resource("", "v1", "secrets").with_shape(SecretObject)
 
 
 class SecretReader:
-    """Of one namespace. Needs the verb get on those that policies name, and on no others."""
+    """Reads Secrets of one namespace. Needs the verb get on those that policies name, and on no others."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         self._client = client
         self._namespace = namespace
 
     async def read_value(self, name: str, key: str, *, source: str, field: str) -> str:
-        """The text under a key, without line ends after it, as editors leave them.
+        """The text under a key, without trailing line ends, which editors add.
 
-        InvalidInput, with ``source`` and ``field``, if there is no such Secret or key, or if it is empty or no text;
-        Unavailable if it cannot be read now. No message holds a value.
+        Raises InvalidInput, with ``source`` and ``field``, if the Secret or the key does not exist, or if the value is
+        empty or not text; Unavailable if it cannot be read now. No message contains a value.
         """
         place = f"Secret {self._namespace}/{name}"
         try:

@@ -1,4 +1,4 @@
-"""The process that puts one question to a device: what all of them do before they ask, and how they answer."""
+"""The process of one device request: what every worker does before the request, and how it replies."""
 
 import ctypes
 import logging
@@ -22,17 +22,18 @@ S = TypeVar("S")
 
 _PR_SET_PDEATHSIG = 1
 _PATIENCE = 0.8
-"""Of the time that is left a library may wait so much for one answer: what it says then is better than being killed."""
+"""Share of the remaining time that a library may wait for one answer: its own error is more useful than being killed.
+"""
 
 
 class FenceRequest(Generic[S]):
-    """The question, and the time that is left for it."""
+    """The request, and the time that is left for it."""
 
     def __init__(self, question: FenceQuestion[S], clock: Clock) -> None:
         self.action: FenceAction = question.action
         self.settings = question.settings
         self.secrets: list[str] = []
-        """Those that it has found by itself: no message shows them."""
+        """Secrets that the worker has found itself; no message shows them."""
         self._deadline = question.deadline
         self._clock = clock
 
@@ -43,20 +44,20 @@ class FenceRequest(Generic[S]):
 
     @property
     def seconds_per_request(self) -> float:
-        """Seconds that one request may take."""
+        """Seconds that one request to the device may take."""
         return max(0.05, self.seconds_left * _PATIENCE)
 
     def ensure_time_left(self) -> None:
-        """Right before what cannot be taken back; TimedOut if it is too late.
+        """Called right before an irreversible step; raises TimedOut if it is too late.
 
-        The kernel's timer does not count while the machine sleeps; this clock does.
+        The kernel's timer does not count while the machine is suspended; this clock does.
         """
         if self.seconds_left <= 0:
             raise TimedOut("its time was over before anything was sent")
 
 
 class _AbruptSocket(socket.socket):
-    """Closed at once, whatever the kernel has not sent yet: nothing is delivered for a process that was killed."""
+    """A socket that drops unsent data when it is closed: nothing is delivered after its process was killed."""
 
     def connect(self, address: Any, /) -> None:
         """Connects."""
@@ -65,7 +66,7 @@ class _AbruptSocket(socket.socket):
 
 
 def serve_question(settings: type[S], answer: Callable[[FenceRequest[S]], FenceReply]) -> None:
-    """Reads the question, answers it and ends. ``answer`` may raise; what is no LastcallError is told by its type too."""
+    """Reads the request, answers it and ends. ``answer`` may raise; the reply names the type of a foreign error."""
     question = msgspec.json.decode(sys.stdin.buffer.read(), type=FenceQuestion[settings])  # type: ignore[valid-type]  # known at run time
     turn = FenceRequest(question, SystemClock())
     _bind_lifetime(question.parent, turn.seconds_left)
@@ -73,7 +74,7 @@ def serve_question(settings: type[S], answer: Callable[[FenceRequest[S]], FenceR
         reply = answer(turn)
     except LastcallError as error:
         reply = error_reply(error)
-    except Exception as error:  # whatever a library raises is an answer that could not be had
+    except Exception as error:  # any error of a library is a reply without an answer
         reply = error_reply(Unavailable(f"{type(error).__name__}: {error}"))
     reply = msgspec.structs.replace(reply, why=redact_secrets(reply.why, turn.secrets))
     sys.stdout.buffer.write(msgspec.json.encode(reply))
@@ -81,7 +82,7 @@ def serve_question(settings: type[S], answer: Callable[[FenceRequest[S]], FenceR
 
 
 def _bind_lifetime(parent: int, left: float) -> None:
-    """From here on the kernel ends this process with its parent, and when its time is over."""
+    """Makes the kernel end this process with its parent, and at the deadline."""
     if left <= 0:
         raise SystemExit("its time was over before it began")
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -89,6 +90,6 @@ def _bind_lifetime(parent: int, left: float) -> None:
     if ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0:
         raise SystemExit("prctl(PR_SET_PDEATHSIG) failed")
     if os.getppid() != parent:
-        raise SystemExit("who has asked is gone")
+        raise SystemExit("the parent process is gone")
     socket.socket = _AbruptSocket  # type: ignore[misc]  # whatever a library opens
-    logging.disable(logging.CRITICAL)  # libraries log what they send
+    logging.disable(logging.CRITICAL)  # libraries log the data that they send

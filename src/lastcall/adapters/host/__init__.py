@@ -1,1 +1,1 @@
-"""This machine: its clock, boot, files, sockets, watchdog device and storage leases."""
+"""Access to this machine: its clock, boot, files, sockets, watchdog device and storage leases."""

@@ -1,4 +1,4 @@
-"""Which boot of the machine this is."""
+"""The id of the machine's current boot."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Files and pipes that are read whole, which must not have more than so many bytes: some, as /dev/zero, have no end."""
+"""Reads files and pipes whole, up to a limit in bytes: some, such as /dev/zero, have no end."""
 
 import os
 import stat
@@ -8,10 +8,10 @@ from typing import BinaryIO
 from lastcall.errors import InvalidInput
 
 STATE_BYTES = 256 * 2**20
-"""Of a cluster's objects: those of 5,000 nodes with 30 pods each take less."""
+"""Limit for a cluster's objects: those of 5,000 nodes with 30 pods each take less."""
 
 CONFIG_BYTES = 10 * 2**20
-"""Of a configuration, a manifest or a kubeconfig; the kubelet's own limit (pkg/kubelet/config/file.go)."""
+"""Limit for a configuration, a manifest or a kubeconfig; the kubelet's own (pkg/kubelet/config/file.go)."""
 
 
 def read_file(path: Path, most: int) -> bytes:
@@ -24,7 +24,7 @@ def read_file(path: Path, most: int) -> bytes:
 
 
 def read_stream(stream: BinaryIO, most: int, source: str) -> bytes:
-    """All that a stream has. InvalidInput if that is more than ``most`` bytes; ``source`` is what people call it."""
+    """Reads the whole stream. Raises InvalidInput, which names ``source``, if it has more than ``most`` bytes."""
     data = stream.read(most + 1)
     if len(data) > most:
         raise _too_long(source, most)

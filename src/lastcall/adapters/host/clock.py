@@ -5,7 +5,7 @@ import time
 
 
 class SystemClock:
-    """``ports.Clock`` on CLOCK_BOOTTIME and the event loop's timers."""
+    """``ports.node.Clock`` on CLOCK_BOOTTIME and the event loop's timers."""
 
     def boottime(self) -> float:
         """Seconds since boot, suspend included."""
@@ -16,10 +16,10 @@ class SystemClock:
         return time.time()
 
     async def sleep(self, seconds: float) -> None:
-        """Waits; zero or less only lets others run."""
+        """Waits; zero or less only yields to other tasks."""
         await asyncio.sleep(max(0.0, seconds))
 
 
 def monotonic_usec() -> int:
-    """CLOCK_MONOTONIC in microseconds, as systemd wants it with RELOADING=1."""
+    """CLOCK_MONOTONIC in microseconds, which systemd requires with RELOADING=1."""
     return time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000

@@ -1,4 +1,4 @@
-"""Which of two UDP sockets of one address gets a datagram: a program in the kernel decides by its sender.
+"""A kernel program that gives each datagram to one of two UDP sockets of one address, by its sender.
 
 The sockets share the address by ``SO_REUSEPORT``. The program is classic BPF (``linux/filter.h``), which needs no privilege;
 socket(7) describes ``SO_ATTACH_REUSEPORT_CBPF``.
@@ -21,15 +21,19 @@ _LOAD_WORD, _LOAD_HALF, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x28, 0x15, 0x06
 _SOURCE = {4: 12, 6: 8}
 """Where the source address begins in an IP header."""
 _PORT = {4: 20, 6: 40}
-"""Where the source port stands, if the IP header has no options. One with options may go to the wrong socket, and is judged there."""
+"""Offset of the source port, for an IP header without options.
+
+A datagram with options may go to the wrong socket, where it is still checked.
+"""
 
 _Instruction = tuple[int, int, int, int]
 
 
 def steer_datagrams(first: socket.socket, peers: Collection[str]) -> None:
-    """Of the sockets that share an address, the first one gets what ``peers`` send from its own port, the second the rest.
+    """Attaches a program: the first socket gets what ``peers`` send from its own port, the second one the rest.
 
-    If there are more peers than the kernel takes, the port alone decides. OSError if it takes no such program.
+    If there are more peers than the kernel allows, the port alone decides. Raises OSError if the kernel rejects the
+    program.
     """
     version = 4 if first.family == socket.AF_INET else 6
     port = first.getsockname()[1]
@@ -40,7 +44,7 @@ def steer_datagrams(first: socket.socket, peers: Collection[str]) -> None:
 
 
 def filter_program(peers: Collection[str] | None, port: int, version: int) -> bytes:
-    """Gives 0 for datagrams of ``peers`` from ``port``, and 1 for others; None as ``peers`` means all addresses (pure)."""
+    """A program that returns 0 for ``peers`` with ``port``, 1 for others; ``peers`` None: all addresses (pure)."""
     same_port = [(_LOAD_HALF, 0, 0, _NETWORK_HEADER + _PORT[version]), (_JUMP_IF_EQUAL, 1, 0, port), (_RETURN, 0, 0, 1)]
     if peers is None:
         code = [*same_port, (_RETURN, 0, 0, 0)]
@@ -51,7 +55,7 @@ def filter_program(peers: Collection[str] | None, port: int, version: int) -> by
 
 
 def _pack_address(address: str, version: int) -> bytes:
-    """Empty for what is no address of this version: nothing comes from there."""
+    """The address as bytes; empty for another IP version, which no datagram of this socket comes from."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
@@ -60,9 +64,9 @@ def _pack_address(address: str, version: int) -> bytes:
 
 
 def _compare_source(address: bytes, version: int) -> Iterator[_Instruction]:
-    """Returns 0 if the source is this address, else goes on behind; nothing for an empty one.
+    """Instructions that return 0 if the source is this address, and fall through if not; none for an empty one.
 
-    An address of one word (IPv4) is loaded once for all: each instruction that is saved leaves room for more peers.
+    An address of one word (IPv4) is loaded once for all comparisons: saved instructions leave room for more peers.
     """
     if not address:
         return

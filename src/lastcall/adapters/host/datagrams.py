@@ -1,4 +1,4 @@
-"""``ports_watchdog.Datagrams`` over UDP."""
+"""``ports.watchdog.Datagrams`` over UDP."""
 
 import asyncio
 import contextlib
@@ -10,16 +10,16 @@ from lastcall.adapters.host import datagram_filter
 from lastcall.errors import LastcallError, Unavailable
 
 _LONGEST = 2048
-"""What is longer is cut, and fits no signature then."""
+"""A longer datagram is truncated, so that its signature does not match."""
 _ROOM = 1 << 23
-"""Bytes asked for that the kernel keeps until they are read: some 10,000 short datagrams, each of which counts as 768 bytes."""
+"""Size of the receive buffer in bytes: some 10,000 short datagrams, each of which counts as 768 bytes."""
 
 _SO_RCVBUFFORCE = 33
-"""socket(7): beyond the kernel's own limit (``net.core.rmem_max``), for whoever has CAP_NET_ADMIN."""
+"""socket(7): exceeds the kernel's limit (``net.core.rmem_max``) for a process with CAP_NET_ADMIN."""
 
 
 class UdpDatagrams:
-    """One socket."""
+    """One UDP socket."""
 
     def __init__(self, bound: socket.socket) -> None:
         self._socket = bound
@@ -27,42 +27,42 @@ class UdpDatagrams:
 
     @property
     def bound_address(self) -> tuple[str, int]:
-        """The one that is bound."""
+        """The address that the socket is bound to."""
         host, port = self._socket.getsockname()[:2]
         return str(host), int(port)
 
     def send(self, data: bytes, to: tuple[str, int]) -> None:
-        """``ports_watchdog.Datagrams.send``."""
-        with contextlib.suppress(OSError):  # a full buffer, no way, or what ICMP said of an earlier one
+        """``ports.watchdog.Datagrams.send``."""
+        with contextlib.suppress(OSError):  # a full buffer, no route, or an ICMP error of an earlier datagram
             self._socket.sendto(data, to)
 
     async def receive(self) -> tuple[bytes, tuple[str, int]]:
-        """``ports_watchdog.Datagrams.receive``."""
+        """``ports.watchdog.Datagrams.receive``."""
         while True:
             try:
                 data, sender = await asyncio.get_running_loop().sock_recvfrom(self._socket, _LONGEST)
             except OSError:
                 await asyncio.sleep(
                     0.01
-                )  # what ICMP said of an earlier one; if it comes again and again, not all the time
+                )  # an ICMP error of an earlier datagram; the pause bounds the work if it repeats
                 continue
             return data, sender
 
     def receive_waiting(self, most: int) -> Sequence[tuple[bytes, tuple[str, int]]]:
-        """``ports_watchdog.Datagrams.receive_waiting``."""
+        """``ports.watchdog.Datagrams.receive_waiting``."""
         found: list[tuple[bytes, tuple[str, int]]] = []
-        with contextlib.suppress(OSError):  # there is no more, or what ICMP said of an earlier one
+        with contextlib.suppress(OSError):  # the queue is empty, or an ICMP error of an earlier datagram
             while len(found) < most:
                 found.append(self._socket.recvfrom(_LONGEST))
         return found
 
     def split_off_peers(self, peers: Collection[str]) -> "UdpDatagrams | None":
-        """``ports_watchdog.Datagrams.split_off_peers``."""
+        """``ports.watchdog.Datagrams.split_off_peers``."""
         others = self._others
         try:
             others = others or UdpDatagrams(self._second_socket())
             datagram_filter.steer_datagrams(self._socket, peers)
-        except OSError:  # what was set apart before stays as it was: somebody reads that socket
+        except OSError:  # the earlier second socket keeps its peers: it is still being read
             if others is not None and others is not self._others:
                 others.close()
             return self._others
@@ -70,7 +70,10 @@ class UdpDatagrams:
         return others
 
     def _second_socket(self) -> socket.socket:
-        """Of the same address; only from now on another one may be bound to it. OSError if the kernel does not allow it."""
+        """A second socket of the same address, which may be shared only from now on.
+
+        Raises OSError if the kernel does not allow it.
+        """
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         second = socket.socket(self._socket.family, socket.SOCK_DGRAM)
         try:
@@ -83,7 +86,7 @@ class UdpDatagrams:
         return second
 
     def close(self) -> None:
-        """``ports_watchdog.Datagrams.close``."""
+        """``ports.watchdog.Datagrams.close``."""
         self._socket.close()
         if self._others is not None:
             self._others.close()
@@ -94,7 +97,7 @@ def bind_udp(address: str, port: int) -> UdpDatagrams:
     try:
         version = ipaddress.ip_address(address).version
     except ValueError as error:
-        raise LastcallError(f"{address}: is no IP address") from error
+        raise LastcallError(f"{address}: is not an IP address") from error
     opened = socket.socket(socket.AF_INET if version == 4 else socket.AF_INET6, socket.SOCK_DGRAM)
     try:
         opened.setblocking(False)

@@ -1,4 +1,4 @@
-"""This machine's leases on shared storage, as its sanlock daemon tells of them to the command ``sanlock client``."""
+"""This machine's leases on shared storage, as its sanlock daemon reports them to the command ``sanlock client``."""
 
 import asyncio
 import os
@@ -10,13 +10,13 @@ from lastcall.errors import Unavailable
 from lastcall.ports.storage import Lockspace
 
 SECONDS = 3.0
-"""In which the command answers: the daemon does so without looking at the storage."""
+"""Seconds within which the command answers: the daemon does so without reading the storage."""
 
 _MOST_SAID = 300
 
 
 class Sanlock:
-    """``ports_storage.StorageLeases``. The command needs root, or membership in the daemon's group (``sanlock``).
+    """``ports.storage.StorageLeases``. The command needs root, or membership in the daemon's group (``sanlock``).
 
     ``environment`` is added to the command's: SANLOCK_RUN_DIR names another daemon than the machine's.
     """
@@ -26,12 +26,12 @@ class Sanlock:
         self._environment = dict(environment or {})
 
     async def read_lockspace(self, lockspace: str) -> Lockspace:
-        """``ports_storage.StorageLeases.read_lockspace``. The status comes first: no age is more than true then."""
+        """``ports.storage.StorageLeases.read_lockspace``. Reads the status first, so that no age is underestimated."""
         status = sanlock_output.parse_status(lockspace, await self._run_client("status", "-D"))
         return sanlock_output.parse_lockspace(status, await self._run_client("host_status", "-s", lockspace, "-D"))
 
     async def _run_client(self, action: str, *arguments: str) -> str:
-        """What it prints. Nothing of it runs when this is left."""
+        """Runs the command and returns its output. No part of the process survives this call."""
         pipe, environment = asyncio.subprocess.PIPE, {**os.environ, **self._environment}
         command = (self._program, "client", action, *arguments)
         try:

@@ -1,7 +1,7 @@
-"""What ``sanlock client status -D`` and ``sanlock client host_status -D`` print, understood (pure; sanlock 3.8.5).
+"""Parses the output of ``sanlock client status -D`` and ``sanlock client host_status -D`` (pure; sanlock 3.8.5).
 
-Both print a line for each thing, and below it, indented, what is known of it as ``name=value``. Times are whole seconds of
-CLOCK_MONOTONIC, on which the daemon says its own ``monotime`` too.
+Both print one line for each object, followed by its fields as indented lines ``name=value``. Times are whole seconds of
+CLOCK_MONOTONIC; the daemon reports the current value as ``monotime``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,10 +12,10 @@ from lastcall.model.storage_lease import HostSeen
 from lastcall.ports.storage import Lockspace
 
 FIRE_TIMEOUT = 60
-"""Seconds in which wdmd's watchdog fires: sanlock's ``watchdog_fire_timeout``, fixed where a daemon does not tell its own."""
+"""Seconds after which wdmd's watchdog fires (sanlock: ``watchdog_fire_timeout``), for daemons that do not report it."""
 
 _MOST_DIGITS = 20
-"""Of a number of 64 bits."""
+"""Digits of a 64 bit number."""
 
 
 @dataclass(frozen=True)
@@ -26,18 +26,18 @@ class _OutputBlock:
     def number_field(self, name: str, default: int | None = None) -> int:
         text = self.values.get(name, "" if default is None else str(default))
         if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
-            raise Unavailable(f"sanlock cannot be understood: {name}={text[:_MOST_DIGITS]} of {self.head}")
+            raise Unavailable(f"sanlock's output is malformed: {name}={text[:_MOST_DIGITS]} of {self.head}")
         return int(text)
 
     def text_field(self, name: str) -> str:
         if not self.values.get(name):
-            raise Unavailable(f"sanlock cannot be understood: no {name} of {self.head}")
+            raise Unavailable(f"sanlock's output is malformed: no {name} of {self.head}")
         return self.values[name]
 
 
 @dataclass(frozen=True)
 class LockspaceStatus:
-    """What the status says of a lockspace that is joined."""
+    """The status of a lockspace that has been joined."""
 
     name: str
     daemon: _OutputBlock
@@ -45,19 +45,19 @@ class LockspaceStatus:
 
 
 def parse_status(name: str, text: str) -> LockspaceStatus:
-    """Unavailable if the lockspace is not joined, or the text is not understood."""
+    """Parses the status. Raises Unavailable if the lockspace is not joined, or the text is malformed."""
     blocks = list(_split_blocks(text))
     daemon = next((one for one in blocks if one.head.startswith("daemon ")), None)
     own = next((one for one in blocks if one.head.startswith(f"s {name}:")), None)
     if daemon is None:
-        raise Unavailable("sanlock cannot be understood: its status names no daemon")
+        raise Unavailable("sanlock's output is malformed: its status names no daemon")
     if own is None or own.values.get("list") != "spaces":
         raise Unavailable(f"lockspace {name} is not joined")
     return LockspaceStatus(name, daemon, own)
 
 
 def parse_lockspace(of: LockspaceStatus, host_status: str) -> Lockspace:
-    """With what is said of the hosts, which was asked for after the status. Unavailable if that is not understood."""
+    """Adds the hosts' state, which was read after the status. Raises Unavailable if that is malformed."""
     name, daemon, own = of.name, of.daemon, of.own
     number = own.head.removeprefix(f"s {name}:").partition(":")[0]
     host_id = _OutputBlock(own.head, {"host_id": number}).number_field("host_id")
@@ -84,13 +84,13 @@ def parse_lockspace(of: LockspaceStatus, host_status: str) -> Lockspace:
 
 
 def _holds_lease(host: _OutputBlock, host_id: int, generation: int, owner: str) -> bool:
-    """Whether it is this lease, and not given back."""
+    """Whether the host holds exactly this lease and has not released it."""
     lease = host.values.get("owner_id"), host.values.get("owner_generation"), host.values.get("owner_name")
     return lease == (str(host_id), str(generation), owner) and host.number_field("timestamp") > 0
 
 
 def _other_hosts(hosts: Iterable[_OutputBlock], host_id: int, now: int, looked: int) -> Iterator[HostSeen]:
-    """Those that hold a lease. One that is not understood is passed over: it hides nobody else."""
+    """The hosts that hold a lease. A malformed entry is skipped, so that it does not hide the others."""
     for host in hosts:
         try:
             found = _parse_host(host, now, looked)
@@ -101,11 +101,12 @@ def _other_hosts(hosts: Iterable[_OutputBlock], host_id: int, now: int, looked: 
 
 
 def _parse_host(host: _OutputBlock, now: int, looked: int) -> HostSeen:
-    """``looked``: what the reader had written itself when it began to look.
+    """``looked``: the reader's own timestamp on the storage when it began to read.
 
-    The daemon reads all leases at once, then writes its own, which may hang for a minute and more, and only then notes what it
-    has read as of that moment (``lockspace_thread``): so ``last_check`` says nothing of when that was. Its own timestamp
-    among what it has read does: it was written before. The daemon may have looked again since it said what time it was.
+    The daemon reads all leases at once, then writes its own, which may hang for a minute and more. Only then does it
+    store what it has read, as of that moment (``lockspace_thread``). So ``last_check`` does not tell when it read. Its
+    own timestamp among the leases that it has read does: it was written before. The daemon may have read again since it
+    reported the current time.
     """
     return HostSeen(
         host_id=host.number_field("owner_id"),

@@ -1,8 +1,8 @@
 """The machine's watchdog: ``/dev/watchdog*`` of Linux (``Documentation/watchdog/watchdog-api.rst``).
 
-The core of the kernel's drivers (``drivers/watchdog/watchdog_dev.c``) behaves so: opening starts the device, and one
-program at a time may have it open; SETTIMEOUT also pets; closing stops it only after a written ``V``, and not at all if
-it is set to ``nowayout``; whatever is not stopped by closing is petted once more by the kernel.
+The core of the kernel's drivers (``drivers/watchdog/watchdog_dev.c``) has these rules. Opening starts the device, and
+one program at a time may have it open. SETTIMEOUT also pets it. Closing stops it only after a written ``V``, and never
+if it is set to ``nowayout``. If closing does not stop it, the kernel pets it once more.
 """
 
 import errno
@@ -15,7 +15,7 @@ from lastcall.errors import LastcallError, NotPermitted, Unavailable
 from lastcall.model.watchdog import sysfs_name
 from lastcall.ports.watchdog import WatchdogInfo
 
-# linux/watchdog.h, for all architectures but mips, powerpc and sparc, which number ioctls in another way.
+# linux/watchdog.h, for all architectures but mips, powerpc and sparc, which number ioctls differently.
 GETSUPPORT = 0x80285700
 KEEPALIVE = 0x80045705
 SETTIMEOUT = 0xC0045706
@@ -26,41 +26,41 @@ ONLY_ALARM = 0x0400
 CAN_KEEPALIVE = 0x8000
 
 SUPPORT = struct.Struct("=II32s")
-"""options, firmware_version, identity."""
+"""struct watchdog_info: options, firmware_version, identity."""
 NUMBER = struct.Struct("=i")
 
 SYSFS = "/sys/class/watchdog"
 
 
 class WatchdogCalls(Protocol):
-    """What the device is used by; all raise OSError."""
+    """The system calls on the device; all raise OSError."""
 
     def open(self, path: str) -> int:
-        """For writing; a descriptor that no program that is started inherits."""
+        """Opens for writing; the descriptor is close-on-exec."""
         ...
 
     def ioctl(self, descriptor: int, request: int, argument: bytes) -> bytes:
-        """The argument as the kernel leaves it."""
+        """Returns the argument as the kernel has changed it."""
         ...
 
     def write(self, descriptor: int, data: bytes) -> None:
-        """All of it."""
+        """Writes all of the data."""
         ...
 
     def close(self, descriptor: int) -> None:
-        """As when the process dies."""
+        """Closes the descriptor, as the kernel does when the process dies."""
         ...
 
     def read(self, path: str) -> str:
-        """A small file of sysfs, without its line's end."""
+        """Reads a small file of sysfs, without its trailing line end."""
         ...
 
 
 class LinuxWatchdogCalls:
-    """``WatchdogCalls`` as it is."""
+    """``WatchdogCalls`` on the real device."""
 
     def open(self, path: str) -> int:
-        """``WatchdogCalls.is_open``."""
+        """``WatchdogCalls.open``."""
         return os.open(path, os.O_WRONLY | os.O_CLOEXEC)
 
     def ioctl(self, descriptor: int, request: int, argument: bytes) -> bytes:
@@ -82,7 +82,7 @@ class LinuxWatchdogCalls:
 
 
 class WatchdogDeviceFile:
-    """``ports_watchdog.WatchdogDevice`` at ``path``. Never opened but by ``arm``, since to open it is to start it."""
+    """``ports.watchdog.WatchdogDevice`` at ``path``. Only ``arm`` opens the device, because opening starts it."""
 
     def __init__(self, path: str, kernel: WatchdogCalls | None = None) -> None:
         self._path = path
@@ -93,11 +93,11 @@ class WatchdogDeviceFile:
 
     @property
     def is_open(self) -> bool:
-        """Whether this process holds it."""
+        """Whether this process holds the device open."""
         return self._descriptor is not None
 
     def arm(self, timeout: int) -> WatchdogInfo:
-        """``ports_watchdog.WatchdogDevice.arm``."""
+        """``ports.watchdog.WatchdogDevice.arm``."""
         try:
             self._descriptor = self._kernel.open(self._path)
         except OSError as error:
@@ -113,7 +113,7 @@ class WatchdogDeviceFile:
         )
 
     def pet(self) -> None:
-        """``ports_watchdog.WatchdogDevice.pet``."""
+        """``ports.watchdog.WatchdogDevice.pet``."""
         assert self._descriptor is not None
         try:
             if self._options & CAN_KEEPALIVE:
@@ -124,7 +124,7 @@ class WatchdogDeviceFile:
             raise _explain_error(error, self._path) from error
 
     def disarm(self) -> bool:
-        """``ports_watchdog.WatchdogDevice.disarm``."""
+        """``ports.watchdog.WatchdogDevice.disarm``."""
         if self._descriptor is None:
             return True
         if self._nowayout:
@@ -141,20 +141,20 @@ class WatchdogDeviceFile:
     # -- within --------------------------------------------------------------------------------------------------------
 
     def _driver_support(self) -> tuple[int, str]:
-        """Options and identity; of a driver that tells nothing, nothing is believed."""
+        """Options and identity; a driver that reports none counts as supporting nothing."""
         try:
-            told = self._query_device(GETSUPPORT, bytes(SUPPORT.size))
+            raw = self._query_device(GETSUPPORT, bytes(SUPPORT.size))
         except OSError:
             return 0, ""
-        options, _, identity = SUPPORT.unpack(told)
+        options, _, identity = SUPPORT.unpack(raw)
         return options, identity.split(b"\0", 1)[0].decode("ascii", "replace")
 
     def _set_timeout(self, wanted: int) -> float:
-        """The one that holds now: a driver may round it, refuse it, or not know how to change it."""
+        """Sets the timeout and returns the effective one: a driver may round it, refuse it, or not support changes."""
         if self._options & CAN_SETTIMEOUT:
             try:
                 self._query_device(SETTIMEOUT, NUMBER.pack(wanted))
-            except OSError:  # out of its range: what holds is asked for below
+            except OSError:  # out of its range: the effective value is read below
                 pass
         try:
             real = NUMBER.unpack(self._query_device(GETTIMEOUT, NUMBER.pack(0)))[0]
@@ -170,7 +170,7 @@ class WatchdogDeviceFile:
         try:
             return self._kernel.read(f"{SYSFS}/{sysfs_name(self._path)}/nowayout") == "1"
         except OSError:
-            return False  # then closing tells
+            return False  # then the result of closing decides
 
 
 def _explain_error(error: OSError, path: str) -> LastcallError:

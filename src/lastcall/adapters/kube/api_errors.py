@@ -1,4 +1,4 @@
-"""What an API server's refusals mean to the caller (pure)."""
+"""Maps the error responses of an API server to lastcall's errors (pure)."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ _MOST_SAID = 500
 
 
 class ApiStatus(msgspec.Struct, rename="camel"):
-    """``meta/v1 Status``, as far as it is read."""
+    """``meta/v1 Status``, the fields that are read."""
 
     message: str = ""
     reason: str = ""
@@ -30,7 +30,7 @@ class ApiStatus(msgspec.Struct, rename="camel"):
 
 
 def response_error(answer: ApiResponse) -> ApiFailure:
-    """The error that an answer (4xx or 5xx, its body whole) is; a body that is no Status becomes its message."""
+    """The error for a 4xx or 5xx answer with a whole body; a body that is no Status becomes the message."""
     assert isinstance(answer.body, bytes)
     status = read_status(answer.body) or ApiStatus(
         message=answer.body[:_MOST_SAID].decode(errors="replace").strip() or f"HTTP {answer.status}"
@@ -43,7 +43,7 @@ def response_error(answer: ApiResponse) -> ApiFailure:
 
 
 def read_status(body: bytes) -> ApiStatus | None:
-    """The Status that a body is, if it is one."""
+    """The Status in a body; None if it is not one."""
     try:
         status = msgspec.json.decode(body, type=ApiStatus)
     except (msgspec.DecodeError, ValueError):
@@ -52,7 +52,7 @@ def read_status(body: bytes) -> ApiStatus | None:
 
 
 def status_error(status: ApiStatus) -> ApiFailure:
-    """The error that a Status is; its code and reason decide."""
+    """The error for a Status, by its code and reason."""
     return _error_class(status.code, status.reason)(
         status.message or status.reason, code=status.code, reason=status.reason, details=status.details
     )

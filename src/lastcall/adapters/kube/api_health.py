@@ -1,4 +1,4 @@
-"""When requests to an API server last failed: who acts on what he sees there has to know."""
+"""Remembers the last API server failure, so that callers can distrust their view."""
 
 import asyncio
 from collections import deque
@@ -12,38 +12,44 @@ from lastcall.errors import Unavailable
 from lastcall.ports.node import Clock
 
 PATIENCE = 2.0
-"""Seconds after which it tells of the server that an answer is not waited for any longer.
+"""Seconds after which a cancelled request counts as a failure of the server.
 
-Before, it need not be wanted any more: who looks at a node while a fence switches it off stops with the order. Leases are
-waited for longer than that, but at their very end.
+A request that is cancelled sooner may simply be unneeded: a read of a node during a fence call ends with the order.
+Requests for Leases wait longer, but only at the very end of their time.
 """
 
 
 RUN = 5
-"""So many requests that fail one after the other show that the API server, or the way to it, has failed."""
+"""So many failed requests in a row mean that the API server, or the network to it, has failed."""
 SHARE, AMONG, WITHIN = 1 / 3, 12, 60.0
-"""So does this share of the requests of as many seconds, if there were at least ``AMONG``. A server that fails at some of
-them still serves: nodes renew their Leases at the next attempt, and what is done is read live before."""
+"""So does this share of failures within so many seconds, among at least ``AMONG`` requests.
+
+A server that fails some requests still serves: nodes renew their Leases at the next attempt, and actions are preceded
+by live reads.
+"""
 
 
 class ApiHealth:
-    """When the API server, or the way to it, last failed; for all who ask it. One error among answers is no failure."""
+    """The last failure of the API server or of the network to it, shared by all its clients.
+
+    A single error among successful answers is not a failure.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.failed: float | None = None
-        """On the clock's boottime; None if it never has."""
+        """Boottime of the last failure; None if there was none."""
         self.trouble = ""
-        """What that was, as the beginning of a sentence that says how long ago; empty if it never has."""
+        """Its description, as the beginning of a sentence that says how long ago; empty if there was none."""
         self._alone = ""
         self.run = 0
-        """So many requests have failed one after the other, up to now."""
+        """The failed requests in a row up to now."""
         self._recent: deque[tuple[float, bool]] = deque()
         self._failures = 0
-        """Of the recent ones."""
+        """The failures among the recent requests."""
 
     def note_failure(self, what: str = "") -> None:
-        """A request has failed now; ``what``: which, and how."""
+        """Records a failed request; ``what`` says which one, and how it failed."""
         self._alone = ""
         self.run += 1
         failed, every = self._count_request(failed=True)
@@ -56,12 +62,12 @@ class ApiHealth:
         self.trouble = f"{said}, the last one ({what})" if what else f"{said}, the last one"
 
     def note_success(self) -> None:
-        """A request was answered, and the server has not failed at it."""
+        """Records an answer that is not a failure of the server."""
         self.run = 0
         self._count_request(failed=False)
 
     def _count_request(self, *, failed: bool) -> tuple[int, int]:
-        """Notes one more; how many have failed of how many of late."""
+        """Counts one more request; returns how many failed, and of how many, within ``WITHIN``."""
         self._recent.append((self.now, failed))
         self._failures += failed
         while self._recent[0][0] <= self.now - WITHIN:
@@ -69,10 +75,10 @@ class ApiHealth:
         return self._failures, len(self._recent)
 
     def note_read(self, target: str, *, failed: bool, what: str = "") -> None:
-        """The server has answered to a GET of ``target``.
+        """Records an answer to a GET of ``target``.
 
-        That it fails at the same one again and again, and at nothing else in between, says something of what is read
-        there, as an object that cannot be decoded any more. Who is asked for it in each round would never count as well.
+        Repeated failures at one target alone indicate a bad object, such as one that cannot be decoded any more. They
+        count once, or an object that is read in each round would make the whole server count as failed.
         """
         if failed and target != self._alone:
             self.note_failure(what)
@@ -89,7 +95,7 @@ class ApiHealth:
 
 
 class HealthTrackingTransport:
-    """A transport that notes the failures of the server or of the way to it; also of a watch in its middle."""
+    """A transport that records failures of the server or the network, also in the middle of a watch."""
 
     def __init__(self, transport: Transport, health: ApiHealth) -> None:
         self._transport = transport
@@ -98,7 +104,7 @@ class HealthTrackingTransport:
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
     ) -> ApiResponse:
-        """``Transport.request``. Who gives up waiting for an answer after ``PATIENCE`` counts as one who got none."""
+        """``Transport.request``. A request that is cancelled after ``PATIENCE`` counts as unanswered."""
         asked, path = self._health.now, f"{method} {target.partition('?')[0]}"
         try:
             answer = await self._transport.request(method, target, headers, body, stream=stream)
@@ -126,14 +132,14 @@ class HealthTrackingTransport:
 
 
 def _is_server_failure(answer: ApiResponse) -> bool:
-    """Whether the server has failed. A webhook that cannot be called, as its backend was on a lost node, is another program."""
+    """Whether the server itself has failed, not a webhook that it cannot call (its backend may be on a lost node)."""
     if answer.status < 500:
         return False
     return not (isinstance(answer.body, bytes) and api_errors.response_error(answer).is_by_webhook)
 
 
 class _HealthTrackingChunks:
-    """Chunks of which it is noted that they broke off."""
+    """Chunks that record a failure when they break off."""
 
     def __init__(self, chunks: Chunks, health: ApiHealth, path: str) -> None:
         self._chunks = chunks

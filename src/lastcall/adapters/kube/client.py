@@ -26,10 +26,10 @@ JSON_PATCH = "application/json-patch+json"
 _APPLY = "application/apply-patch+yaml"
 
 PAGE = 500
-"""Objects that one answer to a list holds at most (as kubectl asks for them)."""
+"""Objects in one page of a list (kubectl's default)."""
 
 Body = Mapping[str, Any] | Sequence[Any] | msgspec.Struct
-"""What is sent: JSON as Python has it, or a struct."""
+"""A request body: JSON as Python objects, or a struct."""
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -43,14 +43,14 @@ class _Page(msgspec.Struct):
 
 
 class ObjectList(msgspec.Struct, Generic[T], frozen=True):
-    """Objects of one moment: ``revision`` is where a watch goes on from."""
+    """Objects of one moment; a watch continues from ``revision``."""
 
     items: Sequence[T]
     revision: str
 
 
 class Client:
-    """``manager`` owns the fields that it writes, and is told as the User-Agent."""
+    """``manager`` owns the fields that it writes, and is sent as the User-Agent."""
 
     def __init__(self, transport: Transport, *, manager: str = "lastcall") -> None:
         self._transport = transport
@@ -66,9 +66,9 @@ class Client:
     async def list(
         self, resource: ApiResource[T], *, namespace: str = "", labels: str = "", fields: str = "", limit: int = PAGE
     ) -> ObjectList[T]:
-        """All that the selectors choose (``app=a``, ``spec.nodeName=n1``), asked for ``limit`` at a time.
+        """All objects that the selectors choose (``app=a``, ``spec.nodeName=n1``), read ``limit`` at a time.
 
-        Expired if the pages took longer than the server keeps the revision of the first.
+        Raises Expired if reading the pages took longer than the server keeps the revision of the first one.
         """
         raw, revision = await self.list_raw(resource, namespace=namespace, labels=labels, fields=fields, limit=limit)
         return ObjectList([decode_json(item, resource.shape) for item in raw], revision)
@@ -76,7 +76,7 @@ class Client:
     async def list_raw(
         self, resource: ApiResource[Any], *, namespace: str = "", labels: str = "", fields: str = "", limit: int = PAGE
     ) -> tuple[Sequence[msgspec.Raw], str]:
-        """The same, its objects as JSON."""
+        """As ``list``, with the objects as JSON."""
         items: list[msgspec.Raw] = []
         revision = ""
         pages = self.list_pages(resource, namespace=namespace, labels=labels, fields=fields, limit=limit)
@@ -88,7 +88,7 @@ class Client:
     async def list_pages(
         self, resource: ApiResource[Any], *, namespace: str = "", labels: str = "", fields: str = "", limit: int = PAGE
     ) -> AsyncGenerator[tuple[Sequence[msgspec.Raw], str], None]:
-        """The same, page by page, for who keeps less of each object than there is; each with the revision of all."""
+        """As ``list_raw``, page by page, to use less memory; each page has the revision of the whole list."""
         query = {"labelSelector": labels, "fieldSelector": fields, "limit": str(limit) if limit else ""}
         while True:
             page = decode_json(await self._request_body("GET", resource.path(namespace), query), _Page)
@@ -107,7 +107,7 @@ class Client:
         fields: str = "",
         seconds: int = 300,
     ) -> Chunks:
-        """One watch since ``revision``, with bookmarks, as the server sends it; ``watching.Watching`` keeps it going."""
+        """One watch from ``revision`` with bookmarks, as the server sends it; an ``Informer`` keeps one going."""
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -124,7 +124,7 @@ class Client:
     # -- writing -------------------------------------------------------------------------------------------------------
 
     async def create(self, resource: ApiResource[T], obj: Body, *, namespace: str = "", dry_run: bool = False) -> T:
-        """A new object; AlreadyExists, Refused."""
+        """Creates an object; raises AlreadyExists, Refused."""
         return self._decode_object(
             resource, await self._request_body("POST", resource.path(namespace), self._write_query(dry_run), obj)
         )
@@ -132,7 +132,7 @@ class Client:
     async def create_subresource(
         self, resource: ApiResource[Any], name: str, subresource: str, obj: Body, *, namespace: str = ""
     ) -> Object:
-        """What a subresource answers to a POST: ``binding``, ``token``."""
+        """POSTs to a subresource (``binding``, ``token``) and returns the answer."""
         path = resource.path(namespace, name, subresource)
         return decode_json(await self._request_body("POST", path, self._write_query(dry_run=False), obj), dict)
 
@@ -146,7 +146,7 @@ class Client:
         subresource: str = "",
         dry_run: bool = False,
     ) -> T:
-        """Replaces the object; Conflict if it carries a resourceVersion that is not the current one."""
+        """Replaces the object; raises Conflict if its resourceVersion is not the current one."""
         path = resource.path(namespace, name, subresource)
         return self._decode_object(resource, await self._request_body("PUT", path, self._write_query(dry_run), obj))
 
@@ -161,7 +161,7 @@ class Client:
         kind: str = MERGE,
         dry_run: bool = False,
     ) -> T:
-        """Changes a part; ``kind`` is MERGE, STRATEGIC or JSON_PATCH. A resourceVersion in it is a precondition."""
+        """Patches the object; ``kind`` is MERGE, STRATEGIC or JSON_PATCH. A resourceVersion in it is a precondition."""
         path = resource.path(namespace, name, subresource)
         return self._decode_object(
             resource, await self._request_body("PATCH", path, self._write_query(dry_run), patch, kind)
@@ -177,7 +177,7 @@ class Client:
         subresource: str = "",
         force: bool = False,
     ) -> T:
-        """Server-side apply: makes the object as far as ``obj`` says; Conflict if others own such a field."""
+        """Server-side apply of the fields in ``obj``; raises Conflict if another manager owns one of them."""
         query = {**self._write_query(dry_run=False), "force": "true" if force else ""}
         path = resource.path(namespace, name, subresource)
         return self._decode_object(resource, await self._request_body("PATCH", path, query, obj, _APPLY))
@@ -194,9 +194,9 @@ class Client:
         propagation: str = "",
         dry_run: bool = False,
     ) -> Object:
-        """Deletes; NotFound if it is gone, Conflict if ``uid`` or ``revision`` (preconditions) are another's.
+        """Deletes; NotFound if it is gone, Conflict if the preconditions ``uid`` or ``revision`` do not hold.
 
-        What is answered: the object as it is now, or a Status.
+        Returns the answer: the object as it is now, or a Status.
         """
         options = _delete_options(grace, uid, revision, propagation, dry_run=dry_run)
         answer: Object = decode_json(
@@ -207,13 +207,13 @@ class Client:
     async def delete_and_decode(
         self, resource: ApiResource[T], name: str, *, namespace: str = "", grace: int | None = None, uid: str = ""
     ) -> T | None:
-        """The same; the object as it is now, in the shape of ``resource``. None if the answer is no such object."""
+        """As ``delete``, but returns the object as ``resource``'s shape; None if the answer is not this object."""
         options = _delete_options(grace, uid, "", "", dry_run=False)
         answer = await self._request_body("DELETE", resource.path(namespace, name), {}, options)
         try:
             return decode_json(answer, resource.shape)
         except Unavailable:
-            decode_json(answer, dict)  # what cannot be read at all may be anybody's answer
+            decode_json(answer, dict)  # an undecodable answer may be for any object
             return None
 
     async def evict(
@@ -225,7 +225,7 @@ class Client:
         uid: str = "",
         dry_run: bool = False,
     ) -> None:
-        """Asks for a pod's eviction; NotNow while a budget, or whoever guards it, allows none."""
+        """Requests a pod's eviction; NotNow while a PodDisruptionBudget, or a webhook, does not allow it."""
         eviction = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -273,7 +273,7 @@ class Client:
         return answer
 
 
-@lru_cache(maxsize=256)  # the same for nearly all writes
+@lru_cache(maxsize=256)  # the same header for nearly all writes
 def _encode_query(query: tuple[tuple[str, str], ...]) -> str:
     return urlencode([(name, value) for name, value in query if value])
 

@@ -1,4 +1,4 @@
-"""Kept connections to one server, for one class of requests: who waits here waits for nobody of another class."""
+"""Idle connections to one server for one class of requests; requests of other classes use other pools."""
 
 import asyncio
 import os
@@ -10,11 +10,11 @@ from lastcall.aio import timeout
 from lastcall.errors import Unavailable
 
 _IDLE_SECONDS = 45.0
-"""After which a kept connection is not used again: the peer may be about to close it."""
+"""Seconds after which an idle connection is not reused: the peer may be about to close it."""
 
 
 class ConnectionPool:
-    """``turns`` are the requests that may be under way at once; ``connect`` is how long one may take, in seconds."""
+    """``turns`` limits the requests under way; ``connect`` is how long connecting may take, in seconds."""
 
     def __init__(self, endpoint: ServerEndpoint, *, turns: int, connect: float) -> None:
         self.turns = asyncio.Semaphore(turns)
@@ -25,7 +25,7 @@ class ConnectionPool:
         self._closed = False
 
     async def acquire(self, context: ssl.SSLContext | None) -> tuple[HttpConnection, bool]:
-        """A connection to send on, and whether it is new. Unavailable if there is none in time."""
+        """A connection for a request, and whether it is new. Raises Unavailable if none is available in time."""
         if self._closed:
             raise Unavailable(f"the client of {self._endpoint.netloc} is closed")
         now = asyncio.get_running_loop().time()
@@ -40,7 +40,7 @@ class ConnectionPool:
         return connection, True
 
     def release(self, connection: HttpConnection) -> None:
-        """Keeps it for the next request if it can have one."""
+        """Keeps the connection for the next request, if it can carry one."""
         if connection in self._busy and connection.is_reusable:
             self._busy.remove(connection)
             self._idle.append((asyncio.get_running_loop().time(), connection))
@@ -48,19 +48,19 @@ class ConnectionPool:
             self.give_up(connection)
 
     def give_up(self, connection: HttpConnection) -> None:
-        """Ends it at once."""
+        """Ends the connection at once."""
         if connection in self._busy:
             self._busy.remove(connection)
         connection.abort()
 
     def discard_idle(self) -> None:
-        """What is kept is not used again."""
+        """Closes the idle connections, so that none is reused."""
         for _, connection in self._idle:
             connection.abort()
         self._idle = []
 
     def close(self) -> None:
-        """Ends all, those that stream too."""
+        """Ends all connections, streaming ones too."""
         self._closed = True
         for connection in self._busy:
             connection.abort()
@@ -86,7 +86,7 @@ class ConnectionPool:
 
 
 def _error_text(error: OSError) -> str:
-    """What the system says: asyncio says that a call to an address has failed, whatever the reason is."""
+    """The operating system's message: asyncio's own says "Connect call failed", whatever the reason is."""
     if error.errno and (error.strerror or "").startswith("Connect call failed"):
         return os.strerror(error.errno)
     return error.strerror or str(error)

@@ -1,4 +1,4 @@
-"""Who we are to an API server: tokens and client certificates, read again when they may have changed."""
+"""Credentials for an API server: tokens and client certificates, read again when they may have changed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,8 @@ from lastcall.errors import InvalidInput, Unavailable
 from lastcall.ports.node import Clock
 
 FRESH_SECONDS = 60.0
-"""How long a file that was read counts as read: a bound token is renewed long before it ends (client-go: a minute)."""
+"""Seconds for which a file's content is reused: a bound token is renewed long before it expires (client-go: a minute).
+"""
 
 
 @dataclass(frozen=True)
@@ -24,37 +25,37 @@ class Credential:
 
 
 class CredentialSource(Protocol):
-    """Where credentials come from."""
+    """A source of credentials."""
 
     async def current_credential(self) -> Credential:
-        """The one to use now. Unavailable or NotPermitted if there is none."""
+        """The credential to use now. Raises Unavailable or NotPermitted if there is none."""
         ...
 
     def mark_refused(self, credential: Credential) -> bool:
-        """The server did not accept this one; whether ``current_credential`` may give another now.
+        """Records that the server refused this one; returns whether ``current_credential`` may now return another.
 
-        Many requests may be refused for one credential: only the first of them makes it be had anew.
+        Many requests may be refused with one credential: only the first of them causes a renewal.
         """
         ...
 
 
 class StaticCredentials:
-    """Always the same."""
+    """One fixed credential."""
 
     def __init__(self, credential: Credential) -> None:
         self._credential = credential
 
     async def current_credential(self) -> Credential:
-        """That one."""
+        """Always that credential."""
         return self._credential
 
     def mark_refused(self, credential: Credential) -> bool:
-        """There is no other."""
+        """False: there is no other credential."""
         return False
 
 
 class FileCredentials:
-    """A fixed credential, parts of which may lie in files (``token_file``, ``certificate_file``, ``key_file``)."""
+    """A fixed credential, with parts from files (``token_file``, ``certificate_file``, ``key_file``)."""
 
     def __init__(
         self,
@@ -74,14 +75,14 @@ class FileCredentials:
         self._read_at = 0.0
 
     async def current_credential(self) -> Credential:
-        """As the files are now, or were less than a minute ago. Unavailable if one cannot be read."""
+        """The credential from files read less than a minute ago. Raises Unavailable if one cannot be read."""
         now = self._clock.boottime()
         if self._read is None or now - self._read_at > FRESH_SECONDS:
             self._read, self._read_at = self._read_credential(), now
         return self._read
 
     def mark_refused(self, credential: Credential) -> bool:
-        """Files may have changed since they were read; what is fixed stays refused."""
+        """Reads the files again if they may have changed; a credential without files stays refused."""
         self._read = None
         try:
             return self._read_credential() != credential

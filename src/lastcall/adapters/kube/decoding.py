@@ -1,4 +1,4 @@
-"""One object as the server sent it: read as its shape, or, if it cannot be, at least which one it is."""
+"""Decodes one object of the server into its shape; if that fails, at least its name and uid."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 class ObjectKey(NamedTuple):
-    """Which object."""
+    """Namespace and name of an object."""
 
     namespace: str
     name: str
 
 
 class DecodedMetadata(msgspec.Struct, rename="camel", gc=False):
-    """What every object has."""
+    """The metadata that every object has."""
 
     name: str = ""
     namespace: str = ""
@@ -30,14 +30,14 @@ class DecodedMetadata(msgspec.Struct, rename="camel", gc=False):
 
 
 class PartialObject(msgspec.Struct, gc=False):
-    """An object of which nothing else is read."""
+    """An object of which only the metadata is read."""
 
     metadata: DecodedMetadata
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class DecodedObject(Generic[T]):
-    """An object that could be read."""
+    """An object that was decoded."""
 
     key: ObjectKey
     uid: str
@@ -47,7 +47,7 @@ class DecodedObject(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class UndecodableObject:
-    """One of which only this could be read, and why: something in it is not as its shape has it."""
+    """An object whose shape does not match: its key and metadata, and the reason."""
 
     key: ObjectKey
     uid: str
@@ -56,9 +56,9 @@ class UndecodableObject:
 
 
 def decode_object(raw: bytes | msgspec.Raw, shape: type[T], *, shared: bool) -> DecodedObject[T] | UndecodableObject:
-    """``shared``: kept once for all in this process who know it. Unavailable if nobody can say which object it is.
+    """Decodes an object; ``shared`` reuses the same decoded object in this process.
 
-    Objects as JSON come without ``managedFields``.
+    Raises Unavailable if not even the object's key can be read. Objects as JSON come without ``managedFields``.
     """
     try:
         return _decode_shared(raw, shape) if shared else _decode_unshared(raw, shape)
@@ -73,7 +73,7 @@ def decode_object(raw: bytes | msgspec.Raw, shape: type[T], *, shared: bool) -> 
 
 def _decode_unshared(raw: bytes | msgspec.Raw, shape: type[T]) -> DecodedObject[T]:
     obj = decode_json(raw, shape)
-    said = obj.get("metadata") if isinstance(obj, dict) else None  # where it is whole, it is not read twice
+    said = obj.get("metadata") if isinstance(obj, dict) else None  # decode a JSON object once
     if isinstance(said, dict):
         said.pop("managedFields", None)
         metadata = _metadata_from_json(said)
@@ -83,7 +83,7 @@ def _decode_unshared(raw: bytes | msgspec.Raw, shape: type[T]) -> DecodedObject[
 
 
 _SHARED: WeakValueDictionary[tuple[bytes, Any], DecodedObject[Any]] = WeakValueDictionary()
-"""By a digest of what the server sent, and what that was read as; for as long as somebody knows it."""
+"""Decoded objects by a digest of the server's bytes, for as long as anything refers to them."""
 
 
 def _decode_shared(raw: bytes | msgspec.Raw, shape: type[T]) -> DecodedObject[T]:
@@ -102,7 +102,7 @@ S = TypeVar("S")
 
 
 def decode_json(data: bytes | msgspec.Raw, type_: type[S]) -> S:
-    """Unavailable if it cannot be."""
+    """Decodes JSON; raises Unavailable if it is malformed."""
     try:
         return msgspec.json.decode(data, type=type_)
     except (msgspec.DecodeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Where a server is, and how long and how much it is listened to."""
+"""The address of a server, and the limits on time and size of its answers."""
 
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -8,7 +8,7 @@ from lastcall.errors import InvalidInput
 
 @dataclass(frozen=True)
 class ServerEndpoint:
-    """Where a server is, and how it proves who it is. ``authority`` is PEM text; without one the system's count."""
+    """A server's address and how it is verified. ``authority`` is PEM text; without one the system's CAs count."""
 
     host: str
     port: int
@@ -17,7 +17,7 @@ class ServerEndpoint:
     authority: str = field(default="", repr=False)
     insecure: bool = False
     server_name: str = ""
-    """The name in the server's certificate, if it is not ``host``."""
+    """The name in the server's certificate, if it differs from ``host``."""
 
     @classmethod
     def from_url(
@@ -44,7 +44,7 @@ class ServerEndpoint:
 
     @property
     def netloc(self) -> str:
-        """Host and port as URLs and the Host header have them."""
+        """Host and port in the form of URLs and the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
@@ -58,6 +58,6 @@ class TransportLimits:
     inactivity: float = 30.0
     body: int = 256 * 1024 * 1024
     connections: int = 64
-    """Requests under way at once; more wait for their turn. Streams do not count."""
+    """Requests under way at once; further ones wait. Streams do not count."""
     urgent: int = 8
-    """The same for urgent requests, beside the others."""
+    """The same limit for urgent requests, which have connections of their own."""

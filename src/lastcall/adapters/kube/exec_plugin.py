@@ -19,12 +19,12 @@ from lastcall.ports.node import Clock
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _MOST_SAID = 500
 _EARLY = 10.0
-"""Seconds before its end in which a credential is not used any more."""
+"""Seconds before its expiry in which a credential is not used any more."""
 
 
 @dataclass(frozen=True)
 class ExecConfig:
-    """What the ``exec`` part of a kubeconfig says; ``cluster`` is what the program is told with provideClusterInfo."""
+    """The ``exec`` section of a kubeconfig; ``cluster`` is what the program gets with provideClusterInfo."""
 
     api_version: str
     command: str
@@ -49,14 +49,14 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 
 
 class _ProgramOutput(asyncio.SubprocessProtocol):
-    """Collects what a program writes, up to ``CONFIG_BYTES`` of each stream."""
+    """Collects a program's output, up to ``CONFIG_BYTES`` of each stream."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
         self.stdout, self.stderr = bytearray(), bytearray()
         self.too_long = False
         self.complete: asyncio.Future[None] = loop.create_future()
-        """Done when the program has ended and closed its pipes, or has written too much."""
+        """Done when the program has ended and closed its pipes, or has exceeded the limit."""
         self.closed: asyncio.Future[None] = loop.create_future()
         """Done when the program has ended and its pipes are closed."""
 
@@ -80,7 +80,7 @@ class _ProgramOutput(asyncio.SubprocessProtocol):
 
 
 class ExecPlugin:
-    """Asks the program, and keeps its answer until it expires or is refused; without an expiry until it is refused."""
+    """Runs the program, and caches its credential until it expires or is refused."""
 
     def __init__(self, program: ExecConfig, clock: Clock, fixed: Credential | None = None) -> None:
         self._program = program
@@ -91,16 +91,16 @@ class ExecPlugin:
         self._asking: asyncio.Task[Credential] | None = None
 
     async def current_credential(self) -> Credential:
-        """Unavailable if the program fails, NotPermitted if it is missing or gives no credential.
+        """Raises Unavailable if the program fails, NotPermitted if it is missing or gives no credential.
 
-        It is asked once for all who wait, and goes on when one of them gives up: a request that has little time, again
-        and again, gets its credential in the end.
+        One run serves all waiting requests, and it continues when one of them gives up: so a request with a short
+        timeout that is repeated gets its credential in the end.
         """
         if self._credential is not None and self._clock.wall() < self._expires - _EARLY:
             return self._credential
         if self._asking is None:
             self._asking = asyncio.create_task(self._request_credential(), name=f"asking {self._program.command}")
-            self._asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception())  # nobody may be left
+            self._asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception())  # no caller is left
         asking = self._asking
         await wait_any(asking)
         return asking.result()
@@ -113,7 +113,7 @@ class ExecPlugin:
             self._asking = None
 
     def mark_refused(self, credential: Credential) -> bool:
-        """The program is asked again, unless it has been since."""
+        """Discards the credential, unless the program has run since."""
         if self._credential is credential:
             self._credential = None
         return True
@@ -140,7 +140,7 @@ class ExecPlugin:
                 f"the credential plugin {program.command} said nothing for {program.timeout:g} s"
             ) from None
         finally:
-            transport.close()  # kills it, and closes pipes that its own children may keep open
+            transport.close()  # kills it, and closes pipes that its children may keep open
             await wait_any(output.closed)
         if output.too_long:
             most = f"{CONFIG_BYTES // 2**20} MiB"

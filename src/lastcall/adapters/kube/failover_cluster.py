@@ -1,4 +1,4 @@
-"""A cluster as the failover controller needs it: four watches, a few live reads, and what it writes."""
+"""The cluster for the failover controller: four watches, a few live reads, and its writes."""
 
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 POLICIES: Final = dict_resource(names.GROUP, names.API_VERSION.partition("/")[2], "fencepolicies")
 WATCHDOG_LEASES = names.NODES_NAMESPACE
-"""The namespace of the Leases by which agents tell of their watchdogs; each has the name of its node."""
+"""The namespace of the agents' watchdog Leases; each Lease has the name of its node."""
 COMPONENT = "lastcall-controller"
 
 _NODES, _PODS = NODES.with_shape(LiveNode), PODS.with_shape(FailoverPod)
@@ -78,7 +78,8 @@ class KubeCluster:
         self._health = ApiHealth(clock)
         self._client = self.health_tracking_client(transport)
         self._unnoted = Client(transport, manager=COMPONENT)
-        """For what is written for people alone: that it fails says nothing of what is known of nodes."""
+        """The client of Events and statuses, which only people read: its failures say nothing about the view of nodes.
+        """
         self._clock = clock
         self._random = random
         self._instance = instance
@@ -88,27 +89,27 @@ class KubeCluster:
         }
 
     def health_tracking_client(self, transport: Transport) -> Client:
-        """Another client of the same cluster, whose failures count as this one's."""
+        """Another client of the same cluster; its failures count with this one's."""
         return Client(HealthTrackingTransport(transport, self._health), manager=COMPONENT)
 
     @property
     def api_failed_at(self) -> float | None:
-        """When requests last failed in such a number that the server, or the way to it, has, on the clock's boottime."""
+        """Boottime of the last failure of the server or the network to it, by the thresholds of ``ApiHealth``."""
         return self._health.failed
 
     @property
     def api_trouble(self) -> str:
-        """How many had failed then, and the last of them, as the beginning of a sentence."""
+        """That failure, with the count and the last request, as the beginning of a sentence."""
         return self._health.trouble
 
     @property
     def watch_trouble(self) -> str:
-        """Why something that is watched is not known as it is now; empty if all is."""
+        """Why a watched kind is not up to date; empty if all are."""
         failures = {what: one.failure for what, one in self._watchings.items() if what not in OPTIONAL}
         return next((f"{what.value}: {failure}" for what, failure in failures.items() if failure), "")
 
     async def follow_objects(self, hear: Callable[[ObjectChange], None]) -> None:
-        """Tells everything that is there, and every change; never ends. What fails is tried again."""
+        """Passes every object and every change to ``hear``; never ends. Retries failures."""
         group = OrderedTaskGroup()
         try:
             await wait_first(
@@ -120,27 +121,27 @@ class KubeCluster:
     # -- live reads ----------------------------------------------------------------------------------------------------
 
     async def read_node(self, name: str) -> LiveNode:
-        """NotFound if there is none."""
+        """Reads a Node; raises NotFound."""
         return await self._client.get(_NODES, name)
 
     async def list_nodes(self) -> Sequence[WatchedNode]:
-        """All Nodes but those that cannot be read, of which no watch tells either."""
+        """Lists all Nodes, without the undecodable ones, which the watch leaves out, too."""
         return await self._list_decodable(NODES.with_shape(WatchedNode))
 
     async def read_node_lease(self, name: str) -> WatchedLease | None:
-        """The Lease that a node's kubelet renews; None if there is none."""
+        """The Lease that a node's kubelet renews; None if it does not exist."""
         return await self._find_lease(name, NODE_LEASES)
 
     async def read_watchdog_lease(self, name: str) -> WatchedLease | None:
-        """The Lease by which a node's agent tells of its watchdog; None if there is none."""
+        """The Lease in which a node's agent reports its watchdog; None if it does not exist."""
         return await self._find_lease(name, WATCHDOG_LEASES)
 
     async def list_watchdog_leases(self) -> Sequence[WatchedLease]:
-        """All Leases by which agents tell of their watchdogs but those that cannot be read: one of them stops no other node."""
+        """All watchdog Leases. Undecodable ones are left out, so that one of them affects no other node."""
         return await self._list_decodable(_LEASES, namespace=WATCHDOG_LEASES)
 
     async def _list_decodable(self, resource: ApiResource[T], *, namespace: str = "") -> Sequence[T]:
-        """All that can be decoded."""
+        """All objects that can be decoded."""
         raw, _ = await self._client.list_raw(resource, namespace=namespace)
         found = [decoding.decode_object(one, resource.shape, shared=False) for one in raw]
         return [one.obj for one in found if isinstance(one, decoding.DecodedObject)]
@@ -152,10 +153,10 @@ class KubeCluster:
             return None
 
     async def read_shutdown(self, name: str) -> NodeShutdown | None:
-        """A node's own word on its going down; None if there is none, or the right to read it is missing.
+        """A node's NodeShutdown; None if there is none, or if the right to read it is missing.
 
-        Then the watch of them has failed too, and says so: that stops no failover, as a word only puts off fencing. What
-        cannot be decoded is Unavailable, as any answer that cannot be read.
+        A missing right fails the watch of NodeShutdowns too, which reports it. It stops no failover, because a
+        NodeShutdown only delays fencing. Raises Unavailable if the object cannot be decoded.
         """
         try:
             return await self._client.get(_SHUTDOWNS, name)
@@ -163,11 +164,11 @@ class KubeCluster:
             return None
 
     async def list_pods(self, node: str) -> Sequence[FailoverPod]:
-        """Those that are bound to a node."""
+        """The pods that are bound to a node."""
         return (await self._client.list(_PODS, fields=f"spec.nodeName={node}")).items
 
     async def read_pod(self, namespace: str, name: str) -> FailoverPod | None:
-        """One pod; None if there is none."""
+        """One pod; None if it does not exist."""
         try:
             return await self._client.get(_PODS, name, namespace=namespace)
         except NotFound:
@@ -176,18 +177,18 @@ class KubeCluster:
     async def list_pods_by_labels(
         self, namespace: str, labels: Mapping[str, str]
     ) -> AsyncGenerator[Sequence[FailoverPod], None]:
-        """Those of a namespace that have all these labels, page by page: the next is read when it is wanted."""
+        """The pods of a namespace with all these labels, page by page; each page is read when it is needed."""
         wanted = ",".join(f"{name}={value}" for name, value in labels.items())
         async with aclosing(self._client.list_pages(_PODS, namespace=namespace, labels=wanted)) as pages:
             async for page, _ in pages:
                 yield [decoding.decode_json(item, FailoverPod) for item in page]
 
     async def read_attachment(self, name: str) -> WatchedAttachment:
-        """NotFound if there is none."""
+        """Reads a VolumeAttachment; raises NotFound."""
         return await self._client.get(_ATTACHMENTS, name)
 
     async def find_claim(self, volume: str) -> tuple[str, str] | None:
-        """Namespace and name of the claim to which a PersistentVolume is bound; None if there is none."""
+        """Namespace and name of the claim that a PersistentVolume is bound to; None if there is none."""
         try:
             claim = (await self._client.get(_VOLUMES, volume)).spec.claim_ref
         except NotFound:
@@ -195,7 +196,7 @@ class KubeCluster:
         return (claim.namespace, claim.name) if claim else None
 
     async def list_etcd_nodes(self) -> frozenset[str]:
-        """The nodes on which a static pod of etcd runs, as kubeadm labels it; nothing else of these pods is read."""
+        """The nodes with a static pod of etcd, by kubeadm's label; only the metadata is read."""
         found = await self._client.list(_PLACES, namespace="kube-system", labels="component=etcd")
         return frozenset(pod.spec.node_name for pod in found.items if pod.spec.node_name)
 
@@ -210,11 +211,11 @@ class KubeCluster:
         taints: Sequence[DatedTaint] | None = None,
         keep_word: bool = False,
     ) -> LiveNode:
-        """Our mark (empty: none any more), what it was fenced for, the taints, in one write; None leaves what is there.
+        """Writes our mark (empty removes it), the fenced boot and the taints in one request; None keeps a value.
 
-        With the mark goes a person's word that the machine is dead: that boot is over, or it lives, and who observes later
-        would believe the word; with ``keep_word`` nothing is known of it, and the word stays. Conflict if the Node is not as
-        it was read, so that nothing of others is lost.
+        Removing the mark also removes a person's ``acknowledged-dead``: that boot is over, or it lives, and a later
+        observer would believe the old word. With ``keep_word``, for a boot of which nothing is known, the word stays.
+        Raises Conflict if the Node has changed since it was read, so that no other write is lost.
         """
         metadata: Object = {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version}
         if mark is not None:
@@ -226,13 +227,14 @@ class KubeCluster:
         return await self._client.patch(_NODES, node.metadata.name, patch, kind=MERGE)
 
     async def add_pod_condition(self, pod: FailoverPod, condition: Mapping[str, Any]) -> None:
-        """Adds a condition. Conflict if it is another pod, NotFound if it is gone."""
+        """Adds a condition. Raises Conflict if the pod was replaced, NotFound if it is gone."""
         await self._patch_pod(pod, {"conditions": [condition]})
 
     async def fail_pod(self, pod: FailoverPod, condition: Mapping[str, Any] | None) -> FailoverPod:
-        """Its phase becomes Failed, and ``condition``, if given, is added in the same write; the pod as it is then.
+        """Sets the phase to Failed, and adds ``condition``, if given, in the same write; returns the pod.
 
-        Refused (kube-apiserver's 422: a UID is immutable) or Conflict if it is another pod, NotFound if it is gone.
+        Raises Refused (kube-apiserver's 422: a UID is immutable) or Conflict if the pod was replaced, NotFound if it is
+        gone.
         """
         return await self._patch_pod(pod, {"phase": "Failed", **({"conditions": [condition]} if condition else {})})
 
@@ -247,17 +249,17 @@ class KubeCluster:
         )
 
     async def delete_pod(self, namespace: str, name: str, *, uid: str, grace: int | None) -> FailoverPod | None:
-        """Deletes; ``grace`` None: its own. The pod as the answer shows it; None if it does not.
+        """Deletes the pod; ``grace`` None: its own grace period. Returns the pod in the answer, or None.
 
-        Conflict if it is another pod, NotFound if it is gone.
+        Raises Conflict if the pod was replaced, NotFound if it is gone.
         """
         pod = await self._client.delete_and_decode(_PODS, name, namespace=namespace, grace=grace, uid=uid)
         return pod if grace != 0 and pod is not None and pod.metadata.uid == uid else None
 
     async def delete_attachment(self, name: str, *, uid: str, revision: str) -> None:
-        """Conflict if it is another one, or not as it was read, NotFound if it is gone.
+        """Deletes the attachment. Raises Conflict if it was replaced or has changed, NotFound if it is gone.
 
-        Its name follows from volume and node, so that the next one of the two has the same.
+        The uid matters because the name follows from volume and node: the next attachment of the two has the same one.
         """
         await self._client.delete(ATTACHMENTS, name, uid=uid, revision=revision)
 
@@ -266,7 +268,7 @@ class KubeCluster:
         await self._unnoted.patch(_POLICIES, name, {"status": status}, subresource="status")
 
     async def create_event(self, told: ClusterEvent) -> None:
-        """A new event."""
+        """Creates an Event."""
         moment = datetime.fromtimestamp(self._clock.wall(), UTC)
         await self._unnoted.create(
             _EVENTS, _event_object(told, moment, self._instance), namespace=told.namespace or "default"
@@ -282,7 +284,7 @@ async def _forward_changes(what: WatchedKind, watching: Informer[Any], hear: Cal
 
 
 def _event_object(told: ClusterEvent, moment: datetime, instance: str) -> Object:
-    """A v1.Event: kubectl shows those of a Node by its name as their uid too, as kubelets write them."""
+    """A v1.Event, with the Node's name as its uid, as kubelets write it: kubectl finds a Node's Events by that."""
     micro = moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
     about = {"apiVersion": "v1", "kind": "Pod" if told.namespace else "Node", "name": told.name, "uid": told.uid}
     if told.namespace:

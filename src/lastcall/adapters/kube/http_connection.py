@@ -1,4 +1,4 @@
-"""One connection that speaks HTTP/1.1: one request at a time, its answer as it comes."""
+"""One HTTP/1.1 connection: one request at a time; the answer is available as it arrives."""
 
 import asyncio
 from collections import deque
@@ -9,13 +9,13 @@ import httptools
 from lastcall.errors import Unavailable
 
 _HIGH, _LOW = 256 * 1024, 64 * 1024
-"""Bytes that may lie here unread before the peer has to wait, and until it may go on."""
+"""Unread bytes at which reading from the peer pauses, and at which it resumes."""
 
 _MAX_HEAD = 64 * 1024
 
 
 class HttpConnection(asyncio.Protocol):
-    """Parses what comes; whoever reads is woken. All failures are Unavailable, told to the reader."""
+    """Parses incoming bytes and wakes the reader. All failures reach the reader as Unavailable."""
 
     def __init__(self, peer: str) -> None:
         self._peer = peer
@@ -38,17 +38,17 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def is_reusable(self) -> bool:
-        """Whether another request can be sent: the last answer has been read to its end, and the peer is there."""
+        """Whether another request can be sent: the last answer was read to its end, and the connection is open."""
         idle = self._parser is None or (self._done and self._keep and not self._chunks)
         return idle and self._failure is None and self._transport is not None and not self._transport.is_closing()
 
     @property
     def is_unanswered(self) -> bool:
-        """Whether nothing of the answer has come yet."""
+        """Whether no byte of the answer has arrived yet."""
         return not self._head_size and not self.status
 
     def send(self, data: bytes, *, bodiless: bool) -> None:
-        """One whole request; ``bodiless`` if its answer has no body whatever its head says (HEAD)."""
+        """Sends one whole request; ``bodiless`` if its answer has no body whatever its head says (HEAD)."""
         self._reset_response()
         self._parser = httptools.HttpResponseParser(self)
         self.bodiless = bodiless
@@ -56,12 +56,12 @@ class HttpConnection(asyncio.Protocol):
             self._transport.write(data)
 
     async def wait_for_head(self) -> None:
-        """Waits until ``status`` and ``headers`` are there."""
+        """Waits until ``status`` and ``headers`` are set."""
         while not self._head_done:
             await self._wait_for_data()
 
     async def body_chunks(self) -> AsyncGenerator[bytes, None]:
-        """The body as it comes."""
+        """Yields the body as it arrives."""
         while True:
             while self._chunks:
                 chunk = self._chunks.popleft()
@@ -74,7 +74,7 @@ class HttpConnection(asyncio.Protocol):
             await self._wait_for_data()
 
     def take_buffered_body(self, limit: int) -> bytes | None:
-        """The whole body if it has come with the head, as most do, and has at most ``limit`` bytes; else None."""
+        """The whole body if it came with the head, as most do, and has at most ``limit`` bytes; else None."""
         if not self._done or self._buffered > min(limit, _HIGH):
             return None
         body = b"".join(self._chunks)
@@ -83,7 +83,7 @@ class HttpConnection(asyncio.Protocol):
         return body
 
     def abort(self) -> None:
-        """Ends the connection at once; who waits for it is told."""
+        """Ends the connection at once; a waiting reader gets Unavailable."""
         self._record_failure("the connection was given up")
         if self._transport is not None:
             self._transport.abort()
@@ -124,17 +124,17 @@ class HttpConnection(asyncio.Protocol):
         self._wake_reader()
 
     def eof_received(self) -> bool:
-        """The peer has said all."""
+        """The peer has closed its side."""
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The peer is gone; an answer whose end is the end of the connection is whole now."""
+        """The connection is closed; an answer that ends with the connection is complete now."""
         unknown_length = "content-length" not in self.headers and "transfer-encoding" not in self.headers
         if self._head_done and unknown_length and exc is None and self._failure is None:
             self._done = True
         self._keep = False
         self._transport = (
-            None  # it holds 256 KiB, and this object, whose parser knows it, waits for a garbage collection
+            None  # it holds 256 KiB, and this object, which its parser refers to, waits for a garbage collection
         )
         self._record_failure(f"{self._peer} closed the connection" + (f": {exc}" if exc else ""))
         self._wake_reader()

@@ -1,4 +1,4 @@
-"""HTTPS to one server: pools of kept connections, credentials, time and size limits."""
+"""HTTPS to one server: connection pools, credentials, limits on time and size."""
 
 import asyncio
 import contextlib
@@ -23,8 +23,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 class HttpsTransport:
     """``transport.Transport`` over the network.
 
-    ``urgent`` is another one to the same server and as the same user, whose requests have connections of their own:
-    they wait neither for those of the other, nor for a server that is slow to answer those.
+    ``urgent`` is another transport to the same server as the same user. Its requests have connections of their own, so
+    that they wait neither for other requests, nor for a server that is slow to answer those.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class HttpsTransport:
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
     ) -> ApiResponse:
-        """One answer. A 401 is tried once more if other credentials can be had."""
+        """Sends a request. A 401 is retried once if another credential is available."""
         return await self.request_through(self._bulk, method, target, headers, body, stream=stream)
 
     async def request_through(
         self, pool: ConnectionPool, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool
     ) -> ApiResponse:
-        """The same on the connections of one class."""
+        """As ``request``, on the connections of one class."""
         credential = await self._credentials.current_credential()
         answer = await self._request_once(pool, credential, method, target, headers, body, stream)
         if answer.status == 401 and self._credentials.mark_refused(credential):
@@ -57,7 +57,7 @@ class HttpsTransport:
         return answer
 
     def close(self) -> None:
-        """Gives up all connections, those that stream and the urgent ones too."""
+        """Closes all connections, streaming and urgent ones too."""
         self._bulk.close()
         self._reserved.close()
 
@@ -91,9 +91,9 @@ class HttpsTransport:
                 pool.release(connection)
 
     async def _send_until_head(self, pool: ConnectionPool, method: str, data: bytes) -> HttpConnection:
-        """A connection on which the head of the answer has come.
+        """Sends the request and returns the connection on which the answer's head has arrived.
 
-        A kept connection may have been closed by the peer just before; then what changes nothing is asked again.
+        The peer may have closed an idle connection just before; then a request that changes nothing is sent again.
         """
         while True:
             connection, fresh = await pool.acquire(self._context)
@@ -106,7 +106,7 @@ class HttpsTransport:
                 again = not fresh and method in ("GET", "HEAD") and connection.is_unanswered
                 pool.give_up(connection)
                 if connection.is_unanswered and not isinstance(error, Unavailable):
-                    pool.discard_idle()  # the peer may be gone without a word, and those kept are as dead as this one
+                    pool.discard_idle()  # the peer may be gone silently, and then the idle connections are dead too
                 if isinstance(error, TimeoutError):
                     raise Unavailable(f"{self._endpoint.netloc} gave no answer in {self._limits.answer:g} s") from None
                 if not (isinstance(error, Unavailable) and again):
@@ -132,7 +132,7 @@ class HttpsTransport:
         return b"".join(parts)
 
     def _use_certificate(self, credential: Credential) -> None:
-        """Connections are made with this certificate from now on; those that showed another are not used again."""
+        """New connections use this certificate; those that showed another one are not reused."""
         shown = (credential.certificate, credential.key)
         if not self._endpoint.secure or shown == self._shown:
             return
@@ -155,7 +155,7 @@ class HttpsTransport:
 
 
 class _UrgentTransport:
-    """``transport.Transport`` of what cannot wait; closed by who it belongs to."""
+    """``transport.Transport`` for urgent requests; its parent closes it."""
 
     def __init__(self, http: HttpsTransport, pool: ConnectionPool) -> None:
         self._http = http
@@ -168,7 +168,7 @@ class _UrgentTransport:
         return await self._http.request_through(self._pool, method, target, headers, body, stream=stream)
 
     def close(self) -> None:
-        """Gives up its connections; the others stay."""
+        """Closes its own connections; the others stay."""
         self._pool.close()
 
 
@@ -191,7 +191,7 @@ class _BodyStream:
             raise
 
     async def aclose(self) -> None:
-        """Gives the connection back if all was read, else up."""
+        """Returns the connection to the pool if all was read; else closes it."""
         await self._chunks.aclose()
         self._release(self._connection)
 

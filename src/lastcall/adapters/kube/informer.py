@@ -1,4 +1,4 @@
-"""The objects of one resource as they are, kept right for ever: what is deleted while nobody looked is told too."""
+"""An informer: the objects of one resource, kept up to date; deletions missed during an outage are reported too."""
 
 import contextlib
 import logging
@@ -32,26 +32,26 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 INACTIVITY_SECONDS = 150.0
-"""Silence after which a watch is opened anew: the server sends a bookmark about every minute."""
+"""Seconds of silence after which a watch is reopened: the server sends a bookmark about every minute."""
 
 _SHORTEST = 1.0
-"""Seconds: a watch that ends sooner counts as failed, so that nobody is asked again and again without a pause."""
+"""Seconds: a watch that ends sooner counts as failed, so that reopening is always paced."""
 
 _MOST_BYTES = 16 * 2**20
-"""Of one event: etcd takes no request of more than 1.5 MiB, and JSON makes little more of it."""
+"""Largest event in bytes: etcd accepts no request of more than 1.5 MiB, and JSON adds little to it."""
 
 _FIRST_WAIT, _LONGEST_WAIT, _CALM = 0.8, 30.0, 120.0
-"""Seconds: the first pause after a failure, the longest, and after which time without one it is the first again."""
+"""Backoff in seconds: first pause, longest pause, and the time without failure after which it starts over."""
 
 
 class ChangeKind(Enum):
-    """Of a change."""
+    """The kind of a change."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
     SYNCED = "SYNCED"
-    """All that is there has been told; comes after every list."""
+    """All existing objects have been reported; follows every list."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,14 @@ class _WatchEvent(msgspec.Struct):
 
 
 class Informer(Generic[T]):
-    """Lists, then watches, for ever; every failure is logged and tried again with growing pauses.
+    """Lists, then watches, without end; logs each failure and retries with exponential backoff.
 
-    After ``410 Gone``, as an answer or as an event, it lists again and tells what differs from what it knows. One object
-    that cannot be read is told of in the log and passed over: of what was known nothing changes by it, and all others are heard of.
-    ``random`` spreads the pauses and the ends of watches. What is ``shared`` is kept once for all in this process who
-    watch it, and nobody changes it: kubelets and controllers in one process have one copy of each pod. Objects as JSON
-    come without ``managedFields``, which are half of them, as in the informers of Kubernetes' own programs
-    (``cache.TransformStripManagedFields``).
+    After ``410 Gone``, as an answer or as an event, it lists again and reports the differences to what it knows. An
+    object that cannot be decoded is logged and skipped: its known state stays, and all others are still updated.
+    ``random`` spreads the pauses and the ends of watches. Objects of a ``shared`` informer are decoded once for all in
+    this process that watch them, and must not be changed: kubelets and controllers in one process have one copy of each
+    pod. Objects as JSON come without ``managedFields``, which are half of their size, as in the informers of
+    Kubernetes' own programs (``cache.TransformStripManagedFields``).
     """
 
     def __init__(
@@ -102,30 +102,30 @@ class Informer(Generic[T]):
         self._shared = shared
         self._known: dict[ObjectKey, DecodedObject[T]] = {}
         self._unread: dict[ObjectKey, str] = {}
-        """Why what is there cannot be read, as it was told last."""
+        """Why objects cannot be decoded, as last logged."""
         self._revision = ""
         self._wait = _FIRST_WAIT
         self._mute = 0
         self.failure: LastcallError | None = None
-        """Why it does not know how things are now; None while it does."""
+        """Why the known objects may be out of date; None while they are current."""
 
     @property
     def revision(self) -> str:
-        """The revision at which everything is as it is known; empty before the first list."""
+        """The revision of the known objects; empty before the first list."""
         return self._revision
 
     @property
     def objects(self) -> Mapping[ObjectKey, T]:
-        """All that is known, by key: a copy."""
+        """All known objects by key: a copy."""
         return {key: known.obj for key, known in self._known.items()}
 
     def get(self, key: ObjectKey) -> T | None:
-        """One object as it is known."""
+        """One known object."""
         known = self._known.get(key)
         return known.obj if known else None
 
     async def changes(self) -> AsyncGenerator[WatchChange[T], None]:
-        """Every change once, in order, beginning with what is there. Never ends; close it to give it up."""
+        """Yields every change once, in order, beginning with the existing objects. Never ends; close it to stop."""
         while True:
             begun, listed = self._clock.boottime(), not self._revision
             failure: LastcallError | None = None
@@ -162,7 +162,7 @@ class Informer(Generic[T]):
     # -- list ----------------------------------------------------------------------------------------------------------
 
     async def _list_changes(self) -> Sequence[WatchChange[T]]:
-        """What a list says that was not known. Everything is known by then; the changes are to be told."""
+        """Lists, updates all known objects, and returns the changes to report."""
         found: dict[ObjectKey, DecodedObject[T]] = {}
         unread: dict[ObjectKey, UndecodableObject] = {}
         revision = ""
@@ -193,7 +193,7 @@ class Informer(Generic[T]):
         return [*changes, WatchChange(ChangeKind.SYNCED, ObjectKey("", ""), None)]
 
     def _keep_undecodable(self, unread: Mapping[ObjectKey, UndecodableObject]) -> Mapping[ObjectKey, DecodedObject[T]]:
-        """Of what is listed and cannot be read, that which was known: as it was. Nothing is told of any other."""
+        """Undecodable objects of a list keep their known state, if they have one; no change is reported."""
         for one in unread.values():
             self._warn_once(one)
         self._unread = {key: one.why for key, one in unread.items()}
@@ -201,7 +201,7 @@ class Informer(Generic[T]):
         return {key: before for key, before in known.items() if before.uid == unread[key].uid}
 
     def _warn_once(self, one: UndecodableObject) -> None:
-        """Once for each object and reason."""
+        """Logs a warning, once for each object and reason."""
         if self._unread.get(one.key) != one.why:
             name = "/".join(filter(None, one.key))
             log.warning("watching %s: %s is passed over, %s", self._resource.plural, name, one.why)
@@ -210,7 +210,7 @@ class Informer(Generic[T]):
     # -- watch ---------------------------------------------------------------------------------------------------------
 
     async def _watch_changes(self) -> AsyncGenerator[WatchChange[T], None]:
-        """The changes of one watch, until the server ends it or has been silent for too long."""
+        """The changes of one watch, until the server ends it or is silent for too long."""
         seconds = self._random.randint(300, 600)
         chunks = await self._client.watch(
             self._resource,
@@ -240,10 +240,10 @@ class Informer(Generic[T]):
                         yield change
 
     def _count_silent_watch(self) -> None:
-        """After the second watch in a row that has told nothing, no bookmark either, only a list says how things are.
+        """Counts watches without an event or bookmark; after the second in a row, the next step is a list.
 
-        So it is after etcd was restored from a backup: a server tells a watch nothing that is older than the revision from
-        which it was to go on, and that comes again only after as many writes as were lost.
+        This happens after etcd was restored from a backup: a server sends a watch nothing older than its starting
+        revision, and that revision comes again only after as many writes as were lost.
         """
         self._mute += 1
         if self._mute > 1:
@@ -252,7 +252,7 @@ class Informer(Generic[T]):
     def _apply_event(self, line: bytes) -> WatchChange[T] | None:
         event = decode_json(line, _WatchEvent)
         if event.type == "ERROR":
-            self._revision = ""  # whatever it is, only a list tells what has been missed
+            self._revision = ""  # whatever the error is, only a list finds the missed changes
             raise api_errors.status_error(
                 api_errors.read_status(bytes(event.object)) or api_errors.ApiStatus(message="an error without a Status")
             )
@@ -273,7 +273,7 @@ class Informer(Generic[T]):
         return WatchChange(ChangeKind.MODIFIED if before else ChangeKind.ADDED, key, now.obj, old)
 
     def _apply_undecodable(self, now: UndecodableObject, *, deleted: bool) -> WatchChange[T] | None:
-        """It stays as it was known, unless that is gone: deleted, or another object has its name."""
+        """The object keeps its known state, unless it was deleted or replaced by another one of its name."""
         if deleted:
             self._unread.pop(now.key, None)
         else:

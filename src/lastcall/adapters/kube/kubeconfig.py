@@ -1,4 +1,4 @@
-"""Where the API server is and who we are: kubeconfig files as kubectl reads them, or the pod that we run in."""
+"""Finds the API server and our credentials: kubeconfig files by kubectl's rules, or the pod that we run in."""
 
 import base64
 import binascii
@@ -101,7 +101,7 @@ class _Config(msgspec.Struct, rename="kebab"):
 
 @dataclass
 class _MergedConfig:
-    """Several files as one: of each name the first counts, with the folder that its relative paths are in."""
+    """Several files merged: of each name the first entry counts, with the directory for its relative paths."""
 
     sources: list[str] = field(default_factory=list)
     current: str = ""
@@ -121,9 +121,9 @@ class _MergedConfig:
 
 
 def find_access(clock: Clock, environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "") -> ClusterAccess:
-    """As kubectl looks for it: the file given, $KUBECONFIG (several by ``:``), ~/.kube/config, the pod we run in.
+    """Searches in kubectl's order: the given file, $KUBECONFIG (several by ``:``), ~/.kube/config, our own pod.
 
-    InvalidInput if there is none, or if something is wrong in it.
+    Raises InvalidInput if there is none, or if it has an error.
     """
     listed = [Path(one) for one in environ.get("KUBECONFIG", "").split(":") if one]
     home = Path(environ.get("HOME", "/nonexistent")) / ".kube" / "config"
@@ -137,7 +137,7 @@ def find_access(clock: Clock, environ: Mapping[str, str], *, kubeconfig: str = "
 
 
 def in_cluster_access(clock: Clock, environ: Mapping[str, str], *, directory: Path = SERVICE_ACCOUNT) -> ClusterAccess:
-    """The API server as every pod is told of it; the token is read again as it is renewed. Unavailable without files."""
+    """Access from the pod's service account; the token is read again as it is renewed. Unavailable without files."""
     endpoint = ServerEndpoint(
         environ["KUBERNETES_SERVICE_HOST"],
         int(environ.get("KUBERNETES_SERVICE_PORT", "443")),
@@ -223,7 +223,7 @@ def _user_credentials(
 
 
 def _user_headers(user: _User) -> Sequence[tuple[str, str]]:
-    """Basic authentication, and whom to impersonate."""
+    """Headers for basic authentication and impersonation."""
     headers = []
     if user.username:
         pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
@@ -239,7 +239,7 @@ def _exec_config(plugin: _Exec, folder: Path, source: str, cluster: _Cluster, en
     if plugin.api_version not in VERSIONS:
         raise InvalidInput(source, [f"exec.apiVersion: {plugin.api_version}: must be one of {', '.join(VERSIONS)}"])
     if plugin.interactive_mode == "Always":
-        raise InvalidInput(source, ["exec.interactiveMode: Always: the plugin cannot ask anybody here"])
+        raise InvalidInput(source, ["exec.interactiveMode: Always: the plugin cannot prompt for input here"])
     command = str(folder / plugin.command) if "/" in plugin.command else plugin.command
     return ExecConfig(
         plugin.api_version,
@@ -252,16 +252,16 @@ def _exec_config(plugin: _Exec, folder: Path, source: str, cluster: _Cluster, en
 
 
 def _cluster_info(cluster: _Cluster, endpoint: ServerEndpoint) -> Mapping[str, Any]:
-    """What a plugin learns of the cluster (client.authentication.k8s.io Cluster)."""
-    told: dict[str, Any] = {"server": cluster.server}
+    """The cluster information for a plugin (client.authentication.k8s.io Cluster)."""
+    info: dict[str, Any] = {"server": cluster.server}
     if cluster.tls_server_name:
-        told["tls-server-name"] = cluster.tls_server_name
+        info["tls-server-name"] = cluster.tls_server_name
     if cluster.insecure_skip_tls_verify:
-        told["insecure-skip-tls-verify"] = True
+        info["insecure-skip-tls-verify"] = True
     if endpoint.authority:
-        told["certificate-authority-data"] = base64.b64encode(endpoint.authority.encode()).decode()
+        info["certificate-authority-data"] = base64.b64encode(endpoint.authority.encode()).decode()
     config = next((one.get("extension") for one in cluster.extensions if one.get("name") == _CLUSTER_CONFIG), None)
-    return {**told, "config": config}
+    return {**info, "config": config}
 
 
 def _decode_pem(data: str, name: str, source: str) -> str:

@@ -1,4 +1,4 @@
-"""One candidate of a leader election by Lease: takes, renews and releases it, and lets work run while it leads."""
+"""One candidate in a leader election by Lease: acquires, renews and releases it, and runs work while it leads."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ from lastcall.model.leadership import (
 from lastcall.ports.node import Clock
 
 _SOON = 0.01
-"""Seconds: so close to a moment one waits no less."""
+"""The shortest wait in seconds, when the time to wait for is this close."""
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +35,9 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class LeaderElector:
-    """``identity`` is this process's alone: another life of the same program has another.
+    """``identity`` must be unique to this process: a restarted one needs another.
 
-    Needs the verbs get, create and patch on this Lease. ``client`` is to be one whose requests wait for nobody else's.
+    Needs the verbs get, create and patch on this Lease. Requests of ``client`` must not queue behind other requests.
     """
 
     def __init__(
@@ -63,39 +63,40 @@ class LeaderElector:
 
     @property
     def leading_until(self) -> float:
-        """Boottime until which we may act for certain; NEVER if we do not lead.
+        """Boottime until which this process may act as the leader; NEVER if it does not lead.
 
-        Nobody else leads before: neither if the API server is lost, nor if this process is held up. So it is to be
-        compared with the clock right before whatever cannot be undone, and what takes longer is ended by then.
+        No other candidate leads before that, even if the API server is unreachable, or this process is suspended. So
+        compare it with the clock right before an irreversible step, and end longer steps by then.
         """
         return self._until
 
     @property
     def sole_until(self) -> float:
-        """Boottime until which nobody else leads for certain, though we may begin nothing any more: the lease runs out then."""
+        """Boottime at which the lease expires: no other candidate leads before, though we may begin no step."""
         return self._until + self._terms.lease - self._terms.renew
 
     @property
     def last_renewal(self) -> float:
-        """Boottime at which the renewal was asked for that was answered last; NEVER if we do not lead."""
+        """Boottime at which the last successful renewal was sent; NEVER if we do not lead."""
         return self._until - self._terms.renew
 
     @property
     def leads(self) -> bool:
-        """Whether we may act now."""
+        """Whether this process may act as the leader now."""
         return self._clock.boottime() < self._until
 
     @property
     def holder(self) -> str:
-        """Who held the lease when it was last read or written; empty if nobody did, or if that is not known."""
+        """The holder when the lease was last read or written; empty if none, or unknown."""
         holder = self._seen.lease.holder if self._seen and self._seen.lease else ""
         return "" if holder == VACANT else holder
 
     async def confirm_leading(self) -> bool:
-        """A live look: renews now, if we lead, and says whether that was confirmed; so no cache is asked.
+        """Renews the lease now, if we lead, and returns whether the server confirmed it; uses no cache.
 
-        Of many who ask at once the first renews, and the next one for all who have begun to ask before that is sent.
-        TimedOut or the API's error if it cannot be known; then we lead until ``leading_until``, but have not looked.
+        Concurrent callers share renewals: the first one renews for itself, the next one for all who called before it is
+        sent. Raises TimedOut or the API's error if the answer is unknown; we still lead until ``leading_until``, but
+        without confirmation.
         """
         begun = self._clock.boottime()
         if not self.leads:
@@ -108,10 +109,10 @@ class LeaderElector:
         return self._until >= begun + self._terms.renew
 
     async def lead(self, work: Work) -> None:
-        """Runs ``work`` whenever we lead, and cancels it as soon as we may not act any more; then it is begun anew.
+        """Runs ``work`` whenever we lead, cancels it when leadership ends, and starts it again in the next term.
 
-        Returns when ``work`` has ended by itself, and raises what it raises. Then, and when this is cancelled, the
-        lease is released, after ``work`` has ended: the next leader need not wait for it to run out.
+        Returns when ``work`` has ended by itself, and raises what it raises. Then, and on cancellation, it releases the
+        lease after ``work`` has ended, so that the next leader need not wait for the lease to expire.
         """
         try:
             ended = False
@@ -130,13 +131,13 @@ class LeaderElector:
             await self._clock.sleep(self._retry_seconds())
 
     def _retry_seconds(self) -> float:
-        """Seconds until the next attempt: client-go's pause, but not beyond the moment at which the lease may be taken."""
+        """Seconds until the next attempt: client-go's pause, but no longer than until the lease may be taken."""
         pause = self._terms.retry * (1 + JITTER * self._random.random())
         left = leadership.takeover_at(self._seen, self._terms) - self._clock.boottime() if self._seen else 0.0
         return min(pause, max(left, _SOON)) if left > 0 else pause
 
     async def _run_while_leading(self, work: Work) -> bool:
-        """Whether ``work`` has ended by itself; False if leadership was lost."""
+        """Runs ``work``; True if it ended by itself, False if leadership was lost."""
         working = asyncio.create_task(work(), name=f"leading {self._lease.name}")
         keeping = asyncio.create_task(self._keep_renewing(), name=f"renewing {self._lease.name}")
         try:
@@ -156,7 +157,7 @@ class LeaderElector:
         return False
 
     async def _keep_renewing(self) -> None:
-        """Renews until that has failed for too long, or another holds the lease."""
+        """Renews until renewals have failed for too long, or another candidate holds the lease."""
         while True:
             left = self._until - self._clock.boottime()
             await self._clock.sleep(min(self._terms.retry, left))
@@ -173,7 +174,7 @@ class LeaderElector:
             log.warning("lease %s/%s is not released and has to run out: %s", *self._lease, str(error) or "no answer")
 
     async def _try_release(self) -> bool:
-        """Whether we do not hold it any more; False if it has changed meanwhile, by a renewal that was under way."""
+        """Releases the lease; False if it has changed meanwhile, by a renewal that was under way."""
         await self._read_lease()
         lease = self._seen.lease if self._seen else None
         if lease is None or lease.holder != self._identity:
@@ -190,7 +191,7 @@ class LeaderElector:
     # -- one attempt ---------------------------------------------------------------------------------------------------
 
     async def _try_acquire_or_renew(self) -> bool:
-        """Takes or renews the lease if it may; whether we lead. What goes wrong is logged, and tried again later."""
+        """Acquires or renews the lease if allowed; whether we lead. Errors are logged; the next attempt follows."""
         try:
             async with timeout(self._attempt_seconds()):
                 await self._acquire_or_renew()
@@ -199,12 +200,12 @@ class LeaderElector:
         return self.leads
 
     def _attempt_seconds(self) -> float:
-        """Seconds for one attempt: so few that a dead connection leaves time for another one."""
+        """Seconds for one attempt: few enough that a dead connection leaves time for another one."""
         left = self._until - self._clock.boottime()
         return min(self._terms.renew / 2, left) if left > 0 else self._terms.renew / 2
 
     async def _acquire_or_renew(self, *, asked: float | None = None) -> None:
-        """``asked``: nothing is to be done if we have been confirmed by a renewal that was sent after that."""
+        """``asked``: a renewal that was sent later is confirmation enough, and nothing is sent."""
         async with self._turns:
             if asked is not None and self.leads and self._until > asked + self._terms.renew:
                 return
@@ -222,7 +223,7 @@ class LeaderElector:
         self._seen = leadership.observe_lease(self._seen, lease, self._clock.boottime())
 
     async def _take_step(self) -> bool:
-        """False if the lease is not as it was seen last."""
+        """Writes the next step; False if the lease has changed since it was read."""
         assert self._seen is not None
         now = self._clock.boottime()
         step = leadership.decide(
@@ -241,7 +242,7 @@ class LeaderElector:
         return True
 
     async def _hold_lease(self, lease: ElectionLease | None, sent: float) -> None:
-        """``sent`` counts, not the answer's time: others may have read the record ever since."""
+        """``sent`` counts, not the time of the answer: other candidates may have read the record ever since."""
         record = leadership.holder_record(lease, identity=self._identity, terms=self._terms, wall=self._clock.wall())
         self._asked = True
         made = await (self._patch_lease(lease, record) if lease else self._create_lease(record))

@@ -1,4 +1,4 @@
-"""All nodes, and the keys that agents share, at the API server."""
+"""Reads the cluster's nodes, and the keys that agents share, from the API server."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ class _MemberNode(msgspec.Struct, gc=False):
 
     @property
     def internal_address(self) -> str:
-        """The first of its internal addresses; empty if it has none."""
+        """The node's first internal address; empty if it has none."""
         return next((one.address for one in self.status.addresses if one.type == "InternalIP"), "")
 
 
@@ -42,13 +42,13 @@ _NODES, _SECRETS = NODES.with_shape(_MemberNode), SECRETS.with_shape(_KeySecret)
 
 
 class KubeMembers:
-    """``ports_watchdog.Members``. Needs the verb list on Nodes, and get on the Secret of the keys in lastcall-system."""
+    """``ports.watchdog.Members``. Needs the verb list on Nodes, and get on the Secret of the keys in lastcall-system."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def read_membership(self) -> Membership:
-        """``ports_watchdog.Members.read_membership``."""
+        """``ports.watchdog.Members.read_membership``."""
         addresses = await self.list_addresses()
         try:
             return Membership(addresses=addresses, keys=await self.read_keys())
@@ -56,16 +56,16 @@ class KubeMembers:
             raise LastcallError(f"Secret {names.SYSTEM_NAMESPACE}/{names.PEERS_SECRET} is missing") from error
 
     async def list_addresses(self) -> dict[str, str]:
-        """The first internal address of each node, "" if it has none."""
+        """The first internal address of each node; "" if it has none."""
         return {node.metadata.name: node.internal_address for node in (await self._client.list(_NODES)).items}
 
     async def read_keys(self) -> tuple[bytes, ...]:
-        """The first one signs; none if the Secret has no such key. NotFound if there is no Secret."""
+        """The keys, the signing key first; none without such keys in the Secret. NotFound without a Secret."""
         secret = await self._client.get(_SECRETS, names.PEERS_SECRET, namespace=names.SYSTEM_NAMESPACE)
         return _ordered_keys(secret.data or {})
 
 
 def _ordered_keys(data: dict[str, bytes]) -> tuple[bytes, ...]:
-    """``key`` signs; others, in the order of their names, are still believed, or already."""
+    """``key`` signs; the others, in the order of their names, are still or already accepted."""
     ordered = sorted(data, key=lambda name: (name != names.PEERS_KEY, name))
     return tuple(data[name] for name in ordered) if names.PEERS_KEY in data else ()

@@ -1,8 +1,8 @@
-"""A node's own last word in the API: its ``NodeShutdown``, which bears the Node's name and tells of the newest shutdown.
+"""Writes a node's ``NodeShutdown``: the record of its newest shutdown, under the Node's name.
 
-It is written whole, spec and status in one request: whoever reads it never sees what one boot has ended beside the boot id
-of another. What comes before the first kill, and after the last, waits for it for a moment (``ports.NodeFace``); nothing
-else does.
+Spec and status are written in one request, so that a reader never sees what one boot has ended beside the boot id of
+another. The steps before the first kill and after the last one wait for the record for a moment
+(``ports.node.NodeFace``); no other step does.
 """
 
 import asyncio
@@ -19,28 +19,28 @@ from lastcall.model.shutdown_fold import fold_events
 from lastcall.ports.node import Clock, NodeFace, RunningPod
 
 SOON = 1.0
-"""Seconds before a write that nobody waits for: a hundred pods end within few of them."""
+"""Seconds before a write that no step waits for: a hundred pods end within few of them."""
 
 RETRY_SECONDS = 2.0
 ASK_SECONDS = 5.0
-"""How long one request may take before it is asked anew."""
+"""Seconds for one request before it is retried."""
 
 FIRST_SECONDS = 0.25
-"""How long the first SIGTERM waits for the record at the most: the pods' end does not depend on it."""
+"""Longest wait of the first SIGTERM for the record, in seconds: ending pods does not depend on it."""
 
 LAST_SECONDS = 2.0
-"""How long the machine waits for the record in the end, all calls of the shutdown together.
+"""Longest wait of the machine for the record at the end, in seconds, all calls of the shutdown together.
 
-A server that is asked since so long and does not answer has had its time while the pods ended: it gets FIRST_SECONDS.
+A server that has not answered since an earlier request has had its time while the pods ended: it gets FIRST_SECONDS.
 """
 
 log = logging.getLogger(__name__)
 
 
 class NodeShutdownRecorder:
-    """Listens to the events of a node's shutdowns, and writes what they add up to while ``run`` runs.
+    """Collects the events of a node's shutdowns, and writes the resulting record while ``run`` runs.
 
-    Needs the verb patch on this NodeShutdown, and create, which the first one is made by.
+    Needs the verbs patch and create on this NodeShutdown (create makes the first one).
     """
 
     def __init__(self, client: Client, node: str, clock: Clock) -> None:
@@ -55,33 +55,33 @@ class NodeShutdownRecorder:
 
     @property
     def wait_seconds(self) -> float:
-        """For how many seconds more the record is worth waiting for, now that there is nothing else to wait for."""
+        """Seconds that the machine should still wait for the record, when everything else is done."""
         waited = 0.0 if self._owed_since is None else self._clock.boottime() - self._owed_since
         return max(FIRST_SECONDS, LAST_SECONDS - waited)
 
     def record_event(self, event: JournalEvent) -> None:
-        """What the agent records, or what an earlier life of it has recorded, from the beginning."""
+        """Adds an event of the agent, or of its journal from before a restart; all events from the beginning."""
         if isinstance(event, ShutdownStarted):
             self._events = []
         elif not self._events and not isinstance(event, ShutdownCancelled):
-            return  # of a shutdown that an earlier life has seen to
+            return  # of a shutdown that an earlier run of the agent has handled
         self._events.append(event)
         self._heard += 1
         self._changed.set()
 
     async def wait_until_written(self) -> None:
-        """Returns when everything is written that was heard before this call."""
+        """Waits until all events before this call are written."""
         wanted = self._wanted = self._heard
         self._changed.set()
         while self._written < wanted:
             await self._changed.next()
 
     async def wait_written_within(self, seconds: float) -> None:
-        """The same, but returns after so many seconds at the latest; it is tried further."""
+        """The same, but returns after so many seconds at the latest; the write is still retried."""
         await wait_first(self.wait_until_written(), self._clock.sleep(seconds))
 
     async def run(self) -> None:
-        """Writes what is new, what is waited for at once; never ends. What fails is told once, and tried again."""
+        """Writes new events, at once if a step waits for them; never ends. Logs a failure once and retries."""
         while True:
             while self._written == self._heard:
                 await self._changed.next()
@@ -102,7 +102,7 @@ class NodeShutdownRecorder:
             await wait_first(self._changed.next(), self._clock.sleep(soon - self._clock.boottime()))
 
     async def _write_record(self) -> bool:
-        """Whether there is nothing left to try: the server has taken it, or never will."""
+        """Writes the record; True if it is done: the server has accepted it, or never will."""
         asking = asyncio.ensure_future(self._send_record())
         try:
             if await wait_first(wait_any(asking), self._clock.sleep(ASK_SECONDS)):
@@ -124,13 +124,13 @@ class NodeShutdownRecorder:
         if isinstance(self._events[0], ShutdownStarted):
             await self._client.apply(NODE_SHUTDOWNS, self._node, self._record_object(), force=True)
         else:
-            # It was called off while no agent was there; what it has ended may run again, and proves nothing.
+            # It was cancelled while no agent ran. The pods that it ended may run again, so they prove nothing.
             called_off = {"status": {"outcome": ShutdownOutcome.CANCELLED.value}}
             await self._client.patch(NODE_SHUTDOWNS, self._node, called_off)
 
     def _log_failure(self, why: str) -> bool:
         if why != self._failure:
-            log.warning("the API server does not know of this node's shutdown: %s", why)
+            log.warning("this node's shutdown is not recorded at the API server: %s", why)
         self._failure = why
         return False
 
@@ -142,18 +142,18 @@ class NodeShutdownRecorder:
 
 
 class RecordingNodeFace:
-    """``ports.NodeFace`` whose announcement and last word are over when the record is written too."""
+    """``ports.node.NodeFace`` that also waits for the record at the announcement and at the end."""
 
     def __init__(self, face: NodeFace, records: NodeShutdownRecorder) -> None:
         self._face = face
         self._records = records
 
     def refuse_pods(self) -> None:
-        """As the face does."""
+        """Calls the face."""
         self._face.refuse_pods()
 
     async def begin_shutdown(self, deadline: float) -> None:
-        """Both at once; what the face raises is raised. The record is waited for FIRST_SECONDS at the most."""
+        """Calls the face and waits for the record at once, FIRST_SECONDS at most; raises what the face raises."""
         writing = asyncio.ensure_future(self._records.wait_written_within(FIRST_SECONDS))
         try:
             await self._face.begin_shutdown(deadline)
@@ -162,14 +162,14 @@ class RecordingNodeFace:
             await cancel_and_wait(writing)
 
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
-        """As the face does."""
+        """Calls the face."""
         return await self._face.report_pod_ended(live, exit_codes)
 
     async def report_finished(self) -> None:
-        """The face's, and then the record, for as long as it is worth waiting for."""
+        """Calls the face, then waits for the record for ``wait_seconds``."""
         await self._face.report_finished()
         await self._records.wait_written_within(self._records.wait_seconds)
 
     async def mark_ready(self) -> None:
-        """As the face does."""
+        """Calls the face."""
         await self._face.mark_ready()

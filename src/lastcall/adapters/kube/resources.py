@@ -1,4 +1,4 @@
-"""Which resource a request is about, and how its objects are read."""
+"""The resources that requests address, and how their objects are decoded."""
 
 import re
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ import msgspec
 from lastcall import names
 
 _PLAIN = re.compile(r"[\w.:~-]+", re.ASCII).fullmatch
-"""Nothing in it is to be quoted."""
+"""Names of resources whose content must not be quoted."""
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -27,11 +27,11 @@ class ApiResource(Generic[T]):
     shape: type[T]
 
     def with_shape(self, type_: type[S]) -> "ApiResource[S]":
-        """The same resource, its objects read as another type: only the fields that are needed, for instance."""
+        """The same resource with another type for its objects, for instance with fewer fields."""
         return replace(self, shape=type_)  # type: ignore[arg-type, return-value]  # replace cannot change T
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The path of a collection, an object, or its subresource; no namespace: cluster-wide, or of no namespace."""
+        """The path of a collection, object or subresource; without a namespace, of a cluster-wide one."""
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
         if namespace:
             parts += ["namespaces", namespace]
@@ -40,14 +40,14 @@ class ApiResource(Generic[T]):
 
 
 class ObjectRevision(msgspec.Struct, rename="camel", gc=False):
-    """Of an object's metadata: its name, and its revision."""
+    """Name and revision from an object's metadata."""
 
     name: str = ""
     resource_version: str = ""
 
 
 class WrittenObject(msgspec.Struct, gc=False):
-    """What whoever has written an object has to know of the answer."""
+    """The fields of a write's answer that its caller needs."""
 
     metadata: ObjectRevision
 

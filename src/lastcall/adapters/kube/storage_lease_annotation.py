@@ -1,4 +1,4 @@
-"""What a node's agent tells of its lease on shared storage, at the API server."""
+"""Publishes the state of a node's lease on shared storage at the API server."""
 
 import contextlib
 from collections.abc import Mapping
@@ -14,9 +14,10 @@ _LEASES = LEASES.with_shape(AgentLease)
 
 
 class KubeStorageAnnotation:
-    """``ports_storage.StorageWord``: an annotation of the node's Lease in lastcall-nodes, which a watchdog may share.
+    """``ports.storage.StorageWord``: an annotation of the node's Lease in lastcall-nodes.
 
-    Nothing but that annotation is sent, so that it renews no promise of a watchdog. Needs the verbs create and patch.
+    A watchdog may share that Lease. Only the annotation is sent, so that the write renews no promise of a watchdog.
+    Needs the verbs create and patch.
     """
 
     def __init__(self, client: Client, node: str) -> None:
@@ -24,18 +25,18 @@ class KubeStorageAnnotation:
         self._node = node
 
     async def write_record(self, record: StorageRecord) -> None:
-        """``ports_storage.StorageWord.write_record``."""
+        """``ports.storage.StorageWord.write_record``."""
         try:
             await self._patch_annotations(to_annotations(record))
         except NotFound:
             try:
                 await self._client.create(_LEASES, {"metadata": {"name": self._node}}, namespace=names.NODES_NAMESPACE)
             except AlreadyExists:
-                pass  # by the watchdog's keeper
+                pass  # created meanwhile by the watchdog's keeper
             await self._patch_annotations(to_annotations(record))
 
     async def clear_record(self) -> None:
-        """``ports_storage.StorageWord.clear_record``."""
+        """``ports.storage.StorageWord.clear_record``."""
         with contextlib.suppress(NotFound):
             await self._patch_annotations({names.STORAGE_LEASE: None})
 

@@ -9,9 +9,9 @@ from lastcall.errors import InvalidInput
 def client_context(
     authority: str = "", *, insecure: bool = False, certificate: str = "", key: str = ""
 ) -> ssl.SSLContext:
-    """For a client that trusts ``authority`` (without one: the system's) and shows ``certificate``.
+    """For a client that trusts ``authority`` (default: the system's CAs) and presents ``certificate``.
 
-    InvalidInput if one of them is no PEM, or if the key is not the certificate's.
+    Raises InvalidInput if one of them is not PEM, or if the key does not belong to the certificate.
     """
     try:
         context = ssl.create_default_context(cadata=authority or None)
@@ -26,9 +26,9 @@ def client_context(
 
 
 def load_certificate(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """The certificate chain that the context shows. InvalidInput as above.
+    """Loads the certificate chain that the context presents. Raises InvalidInput as above.
 
-    OpenSSL reads files only; this one has no name and lies in memory, so that no key is left on a disk.
+    OpenSSL reads only files; this one has no name and is in memory, so that no key is left on a disk.
     """
     descriptor = os.memfd_create("tls", os.MFD_CLOEXEC)
     try:

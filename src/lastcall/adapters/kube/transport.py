@@ -1,4 +1,4 @@
-"""What carries requests to an API server: HTTPS (``http.py``), or a call within the process (the lab)."""
+"""The transport of requests to an API server: HTTPS (``https_transport.py``), or calls within the process (lab)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ JSON = "application/json"
 
 
 class Chunks(Protocol):
-    """A body as it comes. It is read to its end, or closed; Unavailable if it stops before its end."""
+    """A body in parts. Read it to its end or close it; raises Unavailable if it breaks off."""
 
     def __aiter__(self) -> Self: ...
 
     async def __anext__(self) -> bytes: ...
 
     async def aclose(self) -> None:
-        """Gives up what has not been read. May be called twice, also after the end."""
+        """Discards the unread rest. May be called twice, also after the end."""
         ...
 
 
 @dataclass(frozen=True)
 class ApiResponse:
-    """``body`` is whole, or comes in chunks; header names are lower case, a repeated header is joined by ", "."""
+    """An answer; ``body`` is whole or in chunks. Header names are lower case; repeated headers are joined by ", "."""
 
     status: int
     headers: Mapping[str, str]
@@ -29,18 +29,18 @@ class ApiResponse:
 
 
 class Transport(Protocol):
-    """One API server."""
+    """The connection to one API server."""
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
     ) -> ApiResponse:
-        """One answer. With ``stream`` the body of a success is chunks; else it is whole.
+        """Sends a request. With ``stream``, the body of a success comes in chunks; else it is whole.
 
-        ``target`` is path and query. Unavailable if the server cannot be reached, or if no whole answer came in time.
-        Every HTTP status is an answer. Cancelling gives the request up.
+        ``target`` is path and query. Raises Unavailable if the server cannot be reached, or if no whole answer came in
+        time. Every HTTP status is an answer. Cancelling aborts the request.
         """
         ...
 
     def close(self) -> None:
-        """Gives up all connections. May be called twice."""
+        """Closes all connections. May be called twice."""
         ...

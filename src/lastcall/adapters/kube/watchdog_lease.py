@@ -1,4 +1,4 @@
-"""The Lease by which a node's agent says that its watchdog is armed, at the API server."""
+"""The Lease in which a node's agent reports that its watchdog is armed, at the API server."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,11 +15,11 @@ _LEASES = LEASES.with_shape(AgentLease)
 
 
 class KubeWatchdogLease:
-    """``ports_watchdog.WatchdogLease``. Needs the verbs get, create and patch on Leases in lastcall-nodes.
+    """``ports.watchdog.WatchdogLease``. Needs the verbs get, create and patch on Leases in lastcall-nodes.
 
-    Every write is bound to the revision that was read or written before. So a write of which nothing was heard, of this
-    life or of an earlier one, is refused by the server when it arrives after a later one. ``client`` is to be one whose
-    requests wait for nobody else's.
+    Every write is bound to the revision that was read or written before. So a write without an answer, of this process
+    or of an earlier one, is refused by the server if it arrives after a later one. Requests of ``client`` must not
+    queue behind other requests.
     """
 
     def __init__(self, client: Client, node: str, clock: Clock) -> None:
@@ -28,12 +28,13 @@ class KubeWatchdogLease:
         self._clock = clock
         self._known: AgentLease | None = None
         self._highest = 0
-        """The highest ``sequence`` that has stood there, as far as this life knows; also if somebody has removed it."""
+        """The highest ``sequence`` that the Lease has had, as far as this process knows, even if it was removed since.
+        """
 
     async def write_promise(
         self, promise: Callable[[], WatchdogPromise], heard: Callable[[], Mapping[str, PeerReport]] = dict
     ) -> WatchdogPromise | None:
-        """``ports_watchdog.WatchdogLease.write_promise``."""
+        """``ports.watchdog.WatchdogLease.write_promise``."""
         before = self._known or await self._get_or_create()
         try:
             return await self._write_lease(promise, heard, before)
@@ -43,7 +44,7 @@ class KubeWatchdogLease:
     async def _write_lease(
         self, promise: Callable[[], WatchdogPromise], heard: Callable[[], Mapping[str, PeerReport]], before: AgentLease
     ) -> WatchdogPromise | None:
-        self._known = None  # until the answer comes nobody knows what stands there
+        self._known = None  # until the answer comes, the content of the Lease is unknown
         self._highest = max(self._highest, before.promise.sequence if before.promise else 0)
         says = watchdog_lease.with_next_sequence(self._highest, promise())
         record = watchdog_lease.renewal_record(
@@ -61,7 +62,7 @@ class KubeWatchdogLease:
         return before.promise
 
     async def _get_or_create(self) -> AgentLease:
-        """As it is now. One that is missing is made, and promises nothing: a request to make it may arrive late."""
+        """Reads the Lease, or creates it without a promise: a request to create may arrive late."""
         try:
             return await self._client.get(_LEASES, self._node, namespace=names.NODES_NAMESPACE)
         except NotFound:

@@ -1,4 +1,4 @@
-"""The files from which systemd-logind takes InhibitDelayMaxSec (logind.conf(5)), as ``ports.DelayLimitFiles``."""
+"""The files that configure systemd-logind's InhibitDelayMaxSec (logind.conf(5)), as ``ports.node.DelayLimitFiles``."""
 
 import asyncio
 import math
@@ -12,10 +12,10 @@ from lastcall.model import timespan
 from lastcall.ports.node import DropIn
 
 _DIRECTORIES = ("etc/systemd", "run/systemd", "usr/local/lib/systemd", "usr/lib/systemd")
-"""A file in an earlier one hides its namesakes in the later ones."""
+"""A file in an earlier directory hides files of the same name in later ones."""
 
 _LOOK_SECONDS = 1.0
-"""Between two looks whether a file has changed."""
+"""Seconds between two checks whether a file has changed."""
 
 _Look = tuple[tuple[Path, tuple[int, ...]], ...]
 
@@ -23,7 +23,7 @@ _KEY = "InhibitDelayMaxSec"
 
 
 class LogindConf:
-    """``root`` is the directory that logind takes for /; another one than that only for a private logind."""
+    """``root`` is the directory that logind uses as /; it differs from / only for a private logind."""
 
     def __init__(self, root: Path = Path("/"), *, name: str = names.LOGIND_DROP_IN) -> None:
         self._root = root
@@ -31,11 +31,11 @@ class LogindConf:
         self._known: _Look | None = None
 
     def write_limit(self, seconds: int) -> bool:
-        """Makes our drop-in grant so much; False, and nothing is written, if it says so or the files grant it already.
+        """Writes our drop-in for this limit; False, without a write, if the files grant as much already.
 
-        Nobody's limit is lowered: ours, which wins, takes over a higher one. (But not ``infinity``, with which logind
-        of systemd 252 cannot power off.) It takes effect when logind reads its files again. NotPermitted names the
-        path. Blocks for the disk.
+        The limit is never lowered: our file, which takes precedence, adopts a higher one (but not ``infinity``, with
+        which logind of systemd 252 cannot power off). The change takes effect when logind reads its files again.
+        NotPermitted names the path. Blocks for the disk.
         """
         settings = self.list_drop_ins()
         if settings and timespan.parse(settings[-1].value) >= seconds:
@@ -54,10 +54,10 @@ class LogindConf:
         return True
 
     def list_drop_ins(self) -> Sequence[DropIn]:
-        """Every file that sets the limit in the order in which systemd reads them: the last one wins.
+        """Every file that sets the limit, in systemd's order: the last one takes precedence.
 
-        Paths are as logind sees them, below its root. Values that logind passes over (empty ones, and what is no time span) are left out. Files that cannot be read
-        count as empty, as they do for logind.
+        Paths are as logind sees them, below its root. Values that logind ignores (empty or not a time span) are left
+        out. Unreadable files count as empty, as they do for logind.
         """
         found: list[DropIn] = []
         for path in self._config_files():
@@ -67,9 +67,9 @@ class LogindConf:
         return found
 
     async def wait_for_change(self) -> None:
-        """Looks at the files each second, for some 0.1 ms: at their times and sizes, not at what is in them.
+        """Polls the files' times and sizes, but not their content, each second; a check takes some 0.1 ms.
 
-        What ``write_limit`` changes does not count.
+        The changes of ``write_limit`` do not count.
         """
         if self._known is None:
             self._known = self._file_states()
@@ -81,7 +81,7 @@ class LogindConf:
         return tuple((path, _file_state(path)) for path in self._config_files())
 
     def _config_files(self) -> Iterator[Path]:
-        """The first main file there is (before systemd 256 only the one in /etc counts), then the drop-ins by name."""
+        """The first main file (before systemd 256 only the one in /etc counts), then the drop-ins by name."""
         mains = [self._root / directory / "logind.conf" for directory in _DIRECTORIES]
         yield from [path for path in mains if path.exists()][:1]
         drop_ins: dict[str, Path] = {}
@@ -107,7 +107,7 @@ def _drop_in_text(seconds: int) -> str:
 
 
 def _read_limit(path: Path) -> str:
-    """The last value of the limit in a file that logind would take; "" if there is none."""
+    """The file's last value of the limit that logind would accept; "" if there is none."""
     try:
         content = path.read_text(errors="replace")
     except OSError:
@@ -123,7 +123,7 @@ def _read_limit(path: Path) -> str:
 
 
 def _logical_lines(content: str) -> Iterator[str]:
-    """Without comments; a line that ends in a backslash goes on in the next one (systemd.syntax(7))."""
+    """The lines without comments; a line that ends in a backslash continues in the next one (systemd.syntax(7))."""
     pending = ""
     for line in content.removeprefix("\ufeff").split("\n"):
         stripped = line.strip()

@@ -10,7 +10,7 @@ from lastcall.errors import Unavailable
 from lastcall.ports.node import Clock
 
 _NAMES = ("shutdown-lock", "shutdown-lock-2")
-"""The store drops all descriptors of one name together: a new lock goes under the other name, so that one stays."""
+"""The store removes all descriptors of one name together. A new lock gets the other name, so that one lock stays."""
 
 _FIRST = 3
 """SD_LISTEN_FDS_START."""
@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 
 
 class DescriptorStoreKeeper:
-    """``ports.LockKeeper``. The unit needs FileDescriptorStoreMax=2 or more and NotifyAccess=main.
+    """``ports.node.LockKeeper``. The unit needs FileDescriptorStoreMax=2 or more and NotifyAccess=main.
 
-    systemd cannot be told to close a descriptor at a given time: the deadline is kept by this process, and by the next
-    one; between the two logind's own limit holds. ``recover`` comes before the first child is started, as systemd
-    hands the descriptors over inheritable.
+    systemd cannot close a descriptor at a given time. So this process, or the next one, enforces the deadline; between
+    the two logind's own limit holds. Call ``recover`` before the first child is started, because systemd passes the
+    descriptors inheritable.
     """
 
     def __init__(self, clock: Clock, *, environ: Mapping[str, str] = os.environ) -> None:
@@ -35,28 +35,28 @@ class DescriptorStoreKeeper:
         self._own: int | None = None
         self._name = _NAMES[1]
         self._left = False
-        """Whether the store may still have a copy of a lock that we have closed."""
+        """Whether the store may still have a copy of a lock that this process has closed."""
         self._closing: asyncio.Task[None] | None = None
 
     @property
     def is_held(self) -> bool:
-        """Whether a lock is kept now, be it that systemd has not said yet that it has dropped its copy."""
+        """Whether a lock is held now; True also until systemd has confirmed that it has dropped its copy."""
         return self._own is not None or self._left
 
     async def recover(self) -> bool:
-        """Takes back what systemd has kept; True if a lock is held now."""
+        """Takes back the stored lock; True if a lock is held now."""
         if self._own is None:
             found = self._inherited_descriptors()
             for name in _NAMES:
                 if name in found and self._own is None:
                     self._own, self._name = found[name], name
-                elif name in found:  # killed while it changed one lock for another: one is enough
+                elif name in found:  # killed while it replaced one lock by another: one is enough
                     os.close(found[name])
                     await self._remove_stored(name)
         return self.is_held
 
     async def keep_lock(self, descriptor: int) -> None:
-        """Takes over the descriptor and gives a copy to systemd; the lock before is closed afterwards."""
+        """Takes ownership of the descriptor and stores a copy in systemd; then closes the previous lock."""
         os.set_inheritable(descriptor, False)
         kept, before, self._own, self._left = self.is_held, self._own, descriptor, False
         self._forget_deadline()
@@ -69,13 +69,13 @@ class DescriptorStoreKeeper:
             os.close(before)
 
     async def set_deadline(self, boottime: float) -> None:
-        """The lock is released then, as long as this process lives."""
+        """Releases the lock at that time, as long as this process lives."""
         self._forget_deadline()
         if self.is_held:
             self._closing = asyncio.create_task(self._release_at(boottime), name="the lock's deadline")
 
     async def release(self) -> None:
-        """Both copies are closed when this returns. Unavailable if systemd does not answer: then there is another time."""
+        """Closes both copies before it returns. Raises Unavailable if systemd does not answer; call it again then."""
         self._forget_deadline()
         if self._own is not None:
             os.close(self._own)
@@ -98,28 +98,28 @@ class DescriptorStoreKeeper:
             self._closing = None
 
     async def _store_descriptor(self, descriptor: int, *, instead_of: str | None) -> None:
-        """FDPOLL=0: logind's end of the FIFO hangs up while logind restarts, and systemd would drop the lock then."""
+        """Stores a copy. With FDPOLL=1, systemd would drop the lock when logind restarts (its end hangs up)."""
         await self._notify_systemd(f"FDSTORE=1\nFDNAME={self._name}\nFDPOLL=0", [descriptor])
         await notification.wait_for_systemd(self._environ)
         if instead_of:
             await self._remove_stored(instead_of)
 
     async def _remove_stored(self, *names: str) -> None:
-        """All are asked for before systemd is waited for: what is on its way is carried out, however late."""
+        """Requests all removals before it waits for systemd: requests that are sent are carried out, however late."""
         for name in names:
             await self._notify_systemd(f"FDSTOREREMOVE=1\nFDNAME={name}", [])
         await notification.wait_for_systemd(self._environ)
 
     async def _notify_systemd(self, message: str, descriptors: list[int]) -> None:
-        """Unavailable if systemd takes no messages; that it has carried this one out, the barrier tells."""
+        """Sends the message; Unavailable if systemd does not take it. Only the barrier confirms its execution."""
         for _ in range(_TRIES):
             if notification.send_notification(message, descriptors, environ=self._environ):
                 return
             await self._clock.sleep(_PAUSE)  # its queue is full
-        raise Unavailable("systemd cannot be told anything: nobody takes messages at $NOTIFY_SOCKET")
+        raise Unavailable("systemd cannot be notified: $NOTIFY_SOCKET accepts no messages")
 
     def _inherited_descriptors(self) -> dict[str, int]:
-        """Our descriptors by name (sd_listen_fds_with_names(3)), no longer inheritable; the others stay as they are."""
+        """Our descriptors by name (sd_listen_fds_with_names(3)), made non-inheritable; leaves foreign ones."""
         if self._environ.get("LISTEN_PID") != str(os.getpid()):
             return {}
         count = int(self._environ.get("LISTEN_FDS", "0"))

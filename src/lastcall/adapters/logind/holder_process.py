@@ -1,4 +1,4 @@
-"""The holder process as its parent, or a later life of its parent, sees it: started, found, asked, ended."""
+"""The holder process from the side of its parent, or of a later process: start, find, request, end."""
 
 import asyncio
 import fcntl
@@ -14,10 +14,10 @@ from lastcall.adapters.logind import lock_holder
 from lastcall.aio import timeout
 
 ANSWER_SECONDS = 1.0
-"""A holder that has not answered by then is taken for hung."""
+"""Seconds after which a holder without an answer counts as hung."""
 
 _GLANCE_SECONDS = 0.02
-"""How often to look who listens."""
+"""Seconds between two checks for a listener."""
 
 _SOCKET = "lock-holder.sock"
 _PROGRAM = Path(lock_holder.__file__).resolve()
@@ -28,8 +28,8 @@ _SPARE = 10
 class HolderProcess:
     """A process that holds a copy of the lock.
 
-    ``descriptor`` is its pidfd, None if it lives among other pids or could not be told for certain, as when it begins
-    or ends just now.
+    ``descriptor`` is its pidfd. It is None if the holder runs in another pid namespace, or could not be identified, for
+    instance while it starts or ends.
     """
 
     def __init__(self, directory: Path, descriptor: int | None) -> None:
@@ -42,13 +42,13 @@ class HolderProcess:
 
     @classmethod
     def start(cls, directory: Path, lock: int, *, deadline: float, patience: float) -> Self:
-        """Starts one, which has its copy of ``lock`` when this returns, and answers some milliseconds later.
+        """Starts a holder. On return it has its copy of ``lock``; it answers some milliseconds later.
 
-        It has its own session, so that no terminal and no service manager's stop of our process group ends it, and
-        nothing of ours but the lock and the socket. OSError if it cannot be started.
+        It has its own session, so that neither a terminal nor a service manager's stop of our process group ends it. It
+        inherits only the lock and the socket. Raises OSError if it cannot be started.
         """
         with _SocketPath(directory) as place, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-            os.fchmod(listener.fileno(), 0o600)  # before bind(): the socket is never there with more rights
+            os.fchmod(listener.fileno(), 0o600)  # before bind(): the socket never exists with wider permissions
             place.remove_stale()
             listener.bind(place.path)
             listener.listen(8)
@@ -57,7 +57,7 @@ class HolderProcess:
 
     @classmethod
     def find(cls, directory: Path) -> Self | None:
-        """One that an earlier life has left; None if there is none, or if it is just ending."""
+        """Finds the holder of an earlier process; None if there is none, or if it is about to end."""
         descriptor = None
         try:
             with _connect_holder(directory) as client:
@@ -72,7 +72,7 @@ class HolderProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is known to have ended, and with it its copy of the lock."""
+        """Whether the holder has certainly ended, and its copy of the lock is closed."""
         return self._ended.is_set()
 
     def set_end_callback(self, callback: Callable[[], None]) -> None:
@@ -80,7 +80,7 @@ class HolderProcess:
         self._on_end = callback
 
     async def ask(self, request: str, descriptors: Sequence[int] = ()) -> tuple[bytes, list[int]]:
-        """Its answer (lock_holder has the table). OSError or TimeoutError if it does not answer."""
+        """Sends a request and returns the answer (table in lock_holder). Raises OSError or TimeoutError without one."""
         loop = asyncio.get_running_loop()
         readable = asyncio.Event()
         async with timeout(ANSWER_SECONDS):
@@ -94,10 +94,10 @@ class HolderProcess:
                     loop.remove_reader(client)
 
     def is_identified(self) -> bool:
-        """Whether it can be told for certain which process it is, or that it has ended; looks again if it could not.
+        """Whether the process is certainly known, or known to have ended; looks again if it was not.
 
-        Without a pidfd it has ended when nobody takes connections any more: only its end closes its socket. So this is
-        asked while no other holder has taken its place.
+        Without a pidfd it has ended when no process accepts connections on its socket, because only its end closes the
+        socket. So call this only while no other holder has taken its place.
         """
         if self._pidfd is None and not self.has_ended:
             try:
@@ -108,14 +108,14 @@ class HolderProcess:
             except (ConnectionRefusedError, FileNotFoundError):
                 self._handle_end()
             except OSError:
-                pass  # a queue that is full is somebody's
+                pass  # a full queue proves a listener
         return self._pidfd is not None or self.has_ended
 
     async def wait(self) -> bool:
-        """Waits until it has ended, but not for long; False if it has not."""
+        """Waits a short time for its end; False if it has not ended."""
         try:
             async with timeout(ANSWER_SECONDS):
-                while not self.is_identified():  # noqa: ASYNC110  (a listener's beginning and end are told to nobody)
+                while not self.is_identified():  # # noqa: ASYNC110  (a listener's start and end raise no event)
                     await asyncio.sleep(_GLANCE_SECONDS)
                 await self._ended.wait()
         except TimeoutError:
@@ -123,7 +123,7 @@ class HolderProcess:
         return True
 
     async def kill(self) -> bool:
-        """Ends it by SIGKILL: True when its copy of the lock is closed. False if it is not ``is_identified``."""
+        """Sends SIGKILL; True when its copy of the lock is closed. False if it is not ``is_identified``."""
         if self._pidfd is not None:
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
             await self._ended.wait()
@@ -134,7 +134,7 @@ class HolderProcess:
         asyncio.get_running_loop().add_reader(descriptor, self._handle_end)
 
     def _handle_end(self) -> None:
-        """The pidfd has become readable, or nobody listens: the process has ended."""
+        """The pidfd has become readable, or the socket has no listener: the process has ended."""
         if self.has_ended:
             return
         if self._pidfd is not None:
@@ -150,19 +150,19 @@ class HolderProcess:
         try:
             os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOHANG)
         except ChildProcessError:
-            pass  # not our child, or somebody has waited for all children
+            pass  # not our child, or another wait has reaped it
         os.close(pidfd)
 
 
 class _SocketPath:
-    """The socket's place, by a path that is short however long the directory's is (unix(7): 107 bytes at most)."""
+    """The socket's path, kept short however long the directory's is (unix(7): 107 bytes at most)."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self.path = f"/proc/self/fd/{self._directory}/{_SOCKET}"
 
     def remove_stale(self) -> None:
-        """A socket of which nobody listens any more may still be there."""
+        """Removes a socket without a listener."""
         try:
             os.unlink(_SOCKET, dir_fd=self._directory)
         except FileNotFoundError:
@@ -188,7 +188,7 @@ def _connect_holder(directory: Path) -> socket.socket:
 
 
 def _spawn_holder(lock: int, listener: int, arguments: list[str]) -> int:
-    """The new process's pid. posix_spawn, since what subprocess starts may be ended with its transport."""
+    """Returns the pid. Uses posix_spawn: a process of asyncio's subprocess may be killed with its transport."""
     sources = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _SPARE) for descriptor in (lock, listener)]
     try:
         return os.posix_spawn(
@@ -210,10 +210,10 @@ def _spawn_holder(lock: int, listener: int, arguments: list[str]) -> int:
 
 
 def _pidfd_of(client: socket.socket) -> int | None:
-    """The process at the other end, for certain, or None.
+    """The pidfd of the process at the other end, or None if it is uncertain.
 
-    While the connection stands, the holder lives and its pid is its own; the kernel names it by who called listen().
-    Before the holder has done so, the name is that of its dead parent: hence the look at its command line.
+    While the connection is open, the holder lives and its pid is its own; the kernel reports the process that called
+    listen(). Before the holder has called it, that is its dead parent: hence the check of its command line.
     """
     pid, _ = lock_holder.peer_credentials(client)
     try:

@@ -1,13 +1,13 @@
-"""A program of its own: holds one copy of a lock, and does nothing else.
+"""A separate program that only holds one copy of a lock.
 
-Started as ``python -I -S lock_holder.py DEADLINE PATIENCE OWNER`` with the lock as descriptor 3 and a bound unix
-socket (SOCK_SEQPACKET) as descriptor 4. It imports little and nothing of lastcall, so that it stays small and falls
-with nothing else. DEADLINE is a CLOCK_BOOTTIME in seconds, ``inf`` for none; the lock is closed then. OWNER is the
-pid of the program whose lock it is, and later of who asks for the lock: when the owner has ended, there is no
-deadline, and no other owner has come for PATIENCE seconds, the lock is closed too, or it would hold up every shutdown
-for nothing. When the lock is closed, the program ends.
+Started as ``python -I -S lock_holder.py DEADLINE PATIENCE OWNER`` with the lock as descriptor 3 and a bound unix socket
+(SOCK_SEQPACKET) as descriptor 4. It imports little, and nothing of lastcall, so that it stays small and fails
+independently. DEADLINE is a CLOCK_BOOTTIME in seconds, ``inf`` for none; the lock is closed then. OWNER is the pid of
+the program whose lock it is; a later process that asks for the lock becomes the owner. The lock is also closed when the
+owner has ended, no deadline is set, and no other owner has come for PATIENCE seconds: otherwise it would delay every
+shutdown for nothing. When the lock is closed, the program ends.
 
-One packet is one request and is answered by one packet; only the same user and root are heard:
+One packet is one request and is answered by one packet; only requests of the same user and of root are accepted:
 
 ==================  ==================================================================
 ``give``            the deadline, with a duplicate of the lock attached
@@ -33,10 +33,10 @@ _SEAL = struct.Struct("3i")
 """pid, uid and gid of SO_PEERCRED."""
 
 _PATIENCE = 0.2
-"""Seconds that a client has to say what it wants."""
+"""Seconds within which a client must send its request."""
 
 _NAP = 1.0
-"""poll() counts no time of suspend, CLOCK_BOOTTIME does: look at it at least so often (seconds)."""
+"""Seconds between two looks at the clock: poll() does not count suspend, CLOCK_BOOTTIME does."""
 
 
 class LockHolder:
@@ -51,7 +51,7 @@ class LockHolder:
         self.alone_since = now()
 
     def serve(self, listener: socket.socket) -> None:
-        """Until the lock is closed."""
+        """Serves requests until the lock is closed."""
         while self.lock >= 0:
             left = self.closing_time() - now()
             if left <= 0:
@@ -68,12 +68,12 @@ class LockHolder:
                 self.accept_request(listener)
 
     def closing_time(self) -> float:
-        """When the lock is to be closed, as things stand."""
+        """The boottime at which the lock is to be closed, by the current deadline and owner."""
         forsaken = self.owner < 0 and self.deadline == float("inf")
         return self.alone_since + self.patience if forsaken else self.deadline
 
     def set_owner(self, pid: int) -> None:
-        """A new owner; none if that process does not live, as number 0 never does."""
+        """Sets a new owner; none if that process does not live, as number 0 never does."""
         if self.owner >= 0:
             os.close(self.owner)
         try:
@@ -83,7 +83,7 @@ class LockHolder:
             self.alone_since = now()
 
     def accept_request(self, listener: socket.socket) -> None:
-        """One client, one request; whatever a client does wrong ends its connection only."""
+        """Accepts one client with one request; a client's error ends only its own connection."""
         try:
             client, _ = listener.accept()
             with client:
@@ -94,7 +94,7 @@ class LockHolder:
             pass
 
     def answer_request(self, client: socket.socket) -> None:
-        """The table above."""
+        """Answers a request by the table above."""
         request, descriptors = receive_packet(client)
         word, _, argument = request.decode(errors="replace").partition(" ")
         if word in ("give", "keep"):
@@ -116,23 +116,23 @@ class LockHolder:
             os.close(descriptor)
 
     def replace_lock(self, descriptor: int) -> None:
-        """The new one is held before the old one is closed."""
+        """Holds the new lock before it closes the old one."""
         before, self.lock, self.deadline = self.lock, descriptor, float("inf")
         os.close(before)
 
     def close(self) -> None:
-        """The last thing that it does."""
+        """Closes the lock and ends the program."""
         os.close(self.lock)
         self.lock = -1
 
 
 def now() -> float:
-    """CLOCK_BOOTTIME: the same for every process of one boot."""
+    """CLOCK_BOOTTIME, which is the same for every process of one boot."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def peer_credentials(client: socket.socket) -> tuple[int, int]:
-    """Pid and uid at the other end."""
+    """Pid and uid of the peer."""
     pid, uid, _ = _SEAL.unpack(client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _SEAL.size))
     return pid, uid
 
@@ -149,24 +149,24 @@ def receive_packet(client: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def main() -> None:
-    """Nothing but a request, the deadline or SIGKILL ends it."""
+    """Serves; only a request, the deadline or SIGKILL ends it."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
         signal.signal(number, signal.SIG_IGN)
     os.closerange(LISTENER + 1, os.sysconf("SC_OPEN_MAX"))
     os.chdir("/")
     lower_oom_score()
     with socket.socket(fileno=LISTENER) as listener:
-        # Again, so that SO_PEERCRED names this process and not the one that made the socket; and for more than may wait
-        # by then, so that it is told to who comes next.
+        # Listen again, so that SO_PEERCRED names this process and not the one that made the socket, and with a longer
+        # queue for connections that wait by then.
         listener.listen(64)
         holder = LockHolder(float(sys.argv[1]), float(sys.argv[2]))
         holder.set_owner(int(sys.argv[3]) if os.getppid() == int(sys.argv[3]) else 0)
         holder.serve(listener)
-        os._exit(0)  # at once: nothing is left to tidy up
+        os._exit(0)  # at once: nothing is left to clean up
 
 
 def lower_oom_score() -> None:
-    """As far as allowed: only root may."""
+    """Lowers the OOM score as far as allowed: only root may."""
     try:
         with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:  # noqa: PTH123  (pathlib is big)
             file.write("-999")

@@ -1,7 +1,7 @@
-"""Keeps the delay lock where it outlives this process: with a holder process, or in systemd's descriptor store.
+"""Keeps the delay lock beyond this process: in a holder process, or in systemd's file descriptor store.
 
-The lock is a descriptor; when the last copy closes, logind goes on with the shutdown within milliseconds and grants no
-new lock. So a copy is kept by something that does nothing else. If both this process and that are killed, it is gone.
+The lock is a descriptor. When its last copy closes, logind continues the shutdown within milliseconds and grants no new
+lock. So a separate process keeps a copy. If both are killed, the lock is lost.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from lastcall.errors import Unavailable
 from lastcall.ports.node import Clock, LockKeeper
 
 _RETRY_SECONDS = 1.0
-"""A holder that cannot be started, or dies young, is replaced no sooner."""
+"""Seconds between two starts of a holder, if one cannot be started or ends early."""
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 def choose_lock_keeper(state_dir: Path, clock: Clock, *, environ: Mapping[str, str] = os.environ) -> LockKeeper:
     """The store if systemd has started this service with one, else the holder process.
 
-    $FDSTORE (set by systemd since 254; before, the unit sets it beside FileDescriptorStoreMax=) says that there is
-    one. A service without it needs KillMode=process, or the holder is killed with the rest of the service.
+    $FDSTORE (set by systemd since 254; before, the unit sets it beside FileDescriptorStoreMax=) indicates the store. A
+    service without it needs KillMode=process, or the holder is killed with the rest of the service.
     """
     if environ.get("NOTIFY_SOCKET") and environ.get("FDSTORE", "0") not in ("", "0"):
         return DescriptorStoreKeeper(clock, environ=environ)
@@ -34,9 +34,9 @@ def choose_lock_keeper(state_dir: Path, clock: Clock, *, environ: Mapping[str, s
 
 
 class HolderProcessKeeper:
-    """``ports.LockKeeper`` by a holder process. The directory is only ours; one program at a time may use it.
+    """``ports.node.LockKeeper`` by a holder process. The directory is private; one program at a time may use it.
 
-    A holder without a deadline lets the lock go when this program has been dead for ``patience`` seconds.
+    A holder without a deadline releases the lock when this program has been dead for ``patience`` seconds.
     """
 
     def __init__(self, state_dir: Path, clock: Clock, *, patience: float = 600.0) -> None:
@@ -51,11 +51,11 @@ class HolderProcessKeeper:
 
     @property
     def is_held(self) -> bool:
-        """Whether a lock is kept now, by this process or, once ``recover`` has looked, by a holder."""
+        """Whether a lock is held now, by this process or, after ``recover``, by a holder."""
         return self._own is not None or self._holder is not None
 
     async def recover(self) -> bool:
-        """Takes back what an earlier life of this program left with its holder; True if a lock is held now.
+        """Takes back the lock from an earlier process's holder; True if a lock is held now.
 
         A holder that does not answer still holds the lock: ``release`` ends it.
         """
@@ -69,12 +69,12 @@ class HolderProcessKeeper:
                 [self._own], self._deadline = descriptors, float(answer)
             except (OSError, TimeoutError, ValueError):
                 if await holder.wait():
-                    return self.is_held  # its deadline came while it was asked
+                    return self.is_held  # its deadline passed during the request
                 log.warning("the holder of the lock does not answer: the lock is held, but not by this process")
         return self.is_held
 
     async def keep_lock(self, descriptor: int) -> None:
-        """Takes over the descriptor and gives a copy to the holder; the lock before is closed afterwards."""
+        """Takes ownership of the descriptor and gives a copy to the holder; then closes the previous lock."""
         os.set_inheritable(descriptor, False)
         before, self._own, self._deadline = self._own, descriptor, math.inf
         if not await self._request_holder("keep", b"kept", [descriptor]):
@@ -83,15 +83,15 @@ class HolderProcessKeeper:
             os.close(before)
 
     async def set_deadline(self, boottime: float) -> None:
-        """The holder closes its copy then, whatever becomes of this process; at once if that is past."""
+        """Has the holder close its copy then, even if this process dies; at once if that is past."""
         self._deadline = boottime
         if self._holder and not await self._request_holder(f"close_at {boottime!r}", b"set", []):
             await self._replace_holder()
 
     async def release(self) -> None:
-        """Both copies are closed when this returns: a holder that does not close it is killed.
+        """Closes both copies before it returns; kills a holder that does not close its own.
 
-        Unavailable if it cannot be told for certain which process that holder is: then there is another time.
+        Raises Unavailable if the holder's process cannot be identified for certain; call it again then.
         """
         if self._retry:
             self._retry.cancel()
@@ -99,9 +99,7 @@ class HolderProcessKeeper:
             os.close(self._own)
         self._own = None
         if self._holder and not await self._close_holder(self._holder):
-            raise Unavailable(
-                "the holder of the lock does not answer, and which process it is cannot be told for certain"
-            )
+            raise Unavailable("the holder of the lock does not answer, and its process cannot be identified")
         self._holder = None
 
     async def _close_holder(self, holder: HolderProcess) -> bool:
@@ -109,14 +107,14 @@ class HolderProcessKeeper:
         try:
             await holder.ask("release")
         except (OSError, TimeoutError):
-            pass  # it has ended, or hangs
+            pass  # the holder has ended, or hangs
         if await holder.wait():
             return True
         log.warning("the holder of the lock does not answer: it is to be killed")
         return await holder.kill()
 
     async def _request_holder(self, request: str, expected: bytes, descriptors: list[int]) -> bool:
-        """Whether the holder did as it was told."""
+        """Whether the holder answered as expected."""
         if not self._holder:
             return False
         try:
@@ -126,12 +124,12 @@ class HolderProcessKeeper:
         return answer == expected
 
     async def _replace_holder(self) -> None:
-        """A new holder instead of one that does not do as it is told; the new one has its copy first."""
+        """Replaces a holder that does not respond; the new one gets its copy first."""
         before = self._holder
         if before and not before.is_identified():
             log.warning("the lock would not survive this process: its holder does not answer, and cannot be replaced")
-            return  # another one in its place would hide it, and nobody would close its copy
-        if self._holder is before:  # else it has just been found to have ended
+            return  # a new holder in its place would hide it, and its copy would never be closed
+        if self._holder is before:  # otherwise it has just been found to have ended
             self._holder = None
         self._start_holder()
         if before and not before.has_ended:
@@ -139,7 +137,7 @@ class HolderProcessKeeper:
             await before.kill()
 
     def _start_holder(self) -> None:
-        """Starts a holder if there is something to hold. Failing that, the lock is ours alone for a while."""
+        """Starts a holder if a lock is held. If that fails, only this process holds the lock for a while."""
         if self._retry:
             self._retry.cancel()
         if self._own is None or self._holder or self._clock.boottime() >= self._deadline:

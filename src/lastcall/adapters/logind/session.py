@@ -1,4 +1,4 @@
-"""systemd-logind on the system bus (org.freedesktop.login1, see its manual page), as ``ports.Logind``."""
+"""systemd-logind on the system bus (org.freedesktop.login1, see its manual page), as ``ports.node.Logind``."""
 
 import asyncio
 import math
@@ -31,13 +31,13 @@ _RULES = (
 
 
 class SystemLogind:
-    """``ports.Logind``. ``bus_address`` None is $DBUS_SYSTEM_BUS_ADDRESS or the system bus."""
+    """``ports.node.Logind``. ``bus_address`` None is $DBUS_SYSTEM_BUS_ADDRESS or the system bus."""
 
     def __init__(self, bus_address: str | None = None) -> None:
         self._address = bus_address
 
     async def open(self) -> "SystemLogindSession":
-        """A session, its signals subscribed before this returns. Unavailable says what is missing."""
+        """Opens a session with its signals subscribed. Unavailable says what is missing."""
         bus = await Bus.open(self._address)
         session = SystemLogindSession(bus)
         try:
@@ -49,7 +49,7 @@ class SystemLogind:
 
 
 class SystemLogindSession:
-    """``ports.LogindSession``."""
+    """``ports.node.LogindSession``."""
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
@@ -60,11 +60,11 @@ class SystemLogindSession:
         bus.on_lost(self._news.set)
 
     async def subscribe(self) -> None:
-        """The owner is known before the first signal can come: no signal of logind's is taken for a stranger's."""
+        """Learns the owner of logind's name before the first signal can arrive, so that its signals are recognized."""
         await self._bus.subscribe(_OWNER_RULE)
-        await self._read_property("PreparingForShutdown")  # proves that it answers; has the bus start it where it can
+        await self._read_property("PreparingForShutdown")  # proves that it answers; has the bus start it if possible
         owner = await self._bus.name_owner(_SERVICE)
-        if self._owner is None:  # else it has changed since, and the signal is newer than the answer
+        if self._owner is None:  # otherwise it has changed since, and the signal is newer than the answer
             self._owner = owner
         for rule in _RULES:
             await self._bus.subscribe(rule)
@@ -79,12 +79,12 @@ class SystemLogindSession:
         return math.inf if microseconds == _NO_LIMIT else microseconds / 1_000_000
 
     async def take_lock(self, why: str) -> int:
-        """A new delay lock on shutdown; a descriptor (close-on-exec) that the caller owns."""
+        """Takes a new delay lock on shutdown; the caller owns the descriptor (close-on-exec)."""
         reply = await self._call_manager("Inhibit", "ssss", "shutdown", names.LOCK_WHO, why, "delay")
         return int(reply.unix_fds[reply.body[0]])
 
     async def list_inhibitors(self) -> Sequence[Inhibitor]:
-        """Everybody's locks."""
+        """All inhibitor locks of all programs."""
         reply = await self._call_manager("ListInhibitors")
         return [
             Inhibitor(what=what, who=who, why=why, mode=mode, uid=uid, pid=pid)
@@ -96,7 +96,7 @@ class SystemLogindSession:
         return str((await self._read_property("ScheduledShutdown"))[0])
 
     async def reload(self) -> None:
-        """Has systemd send SIGHUP to logind: its unit has no ExecReload before systemd 253."""
+        """Has systemd send SIGHUP to logind, whose unit has no ExecReload before systemd 253."""
         await self._bus.call(
             _SYSTEMD,
             "/org/freedesktop/systemd1",
@@ -109,7 +109,7 @@ class SystemLogindSession:
         )
 
     async def next_change(self) -> LogindChange:
-        """The next thing heard, in order. Unavailable when the bus is lost."""
+        """The next change, in order. Raises Unavailable when the bus is lost."""
         while not self._heard:
             if not self._bus.is_connected:
                 raise Unavailable("the connection to the message bus is lost")
@@ -118,10 +118,10 @@ class SystemLogindSession:
         return self._heard.popleft()
 
     async def wait_for_change(self) -> None:
-        """Nobody can know: not all changes are told (the limit, a shutdown that is called off), and signals can be lost."""
+        """Does not end: some changes cause no signal (the limit, a cancelled shutdown), and signals can be lost."""
 
     def close(self) -> None:
-        """Leaves the bus; locks stay."""
+        """Leaves the bus; locks stay held."""
         self._bus.close()
 
     async def _call_manager(self, member: str, signature: str = "", *body: str) -> Message:
@@ -132,7 +132,7 @@ class SystemLogindSession:
         return reply.body[0].value
 
     def _handle_signal(self, message: Message) -> None:
-        """The bus filters broadcasts, but anybody can send a signal straight to us: the sender decides."""
+        """Checks the sender: the bus filters broadcasts, but any client can send a signal straight to us."""
         if message.sender == DRIVER and message.member == "NameOwnerChanged":
             self._update_owner(*message.body)
         elif message.sender == self._owner and message.path == _PATH:
@@ -150,7 +150,7 @@ class SystemLogindSession:
 
 
 def _signal_change(message: Message) -> LogindChange | None:
-    """What a signal of logind's says; None for what does not matter to a shutdown."""
+    """The change that a signal of logind reports; None if it does not concern a shutdown."""
     if message.member == "PrepareForShutdown" and message.signature == "b":
         return LogindChange.PREPARING if message.body[0] else LogindChange.CANCELLED
     if message.member == "PropertiesChanged" and message.signature == "sa{sv}as":

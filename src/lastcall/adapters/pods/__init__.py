@@ -1,1 +1,1 @@
-"""What the kubelet reads beside the API: files of static pods; and hooks, as it runs them."""
+"""The kubelet's inputs beside the API: files of static pods; and hooks, run by the kubelet's rules."""

@@ -1,4 +1,4 @@
-"""The kinds of hooks and probes that need no runtime: a GET, a connection, a pause."""
+"""Hooks and probes that need no container runtime: an HTTP GET, a TCP connection, a pause."""
 
 import asyncio
 import contextlib
@@ -18,8 +18,8 @@ async def run_http_get(
 ) -> HookResult:
     """GETs the path from the pod's address, or from the action's ``host``; any status from 200 to 399 is success.
 
-    A port's name is looked up in ``container``; empty means 80. As with the kubelet, the certificate of an HTTPS
-    server is not verified and redirects are not followed. The connection is closed when the limit is over.
+    The port's name is looked up in ``container``; empty means 80. As with the kubelet, the certificate of an HTTPS
+    server is not verified and redirects are not followed. The connection is closed at the limit.
     """
     asking = asyncio.ensure_future(_send_http_get(action, pod_ip, container))
     if await aio.wait_first(asking, clock.sleep(limit)) == 0:
@@ -32,7 +32,7 @@ async def run_http_get(
 async def run_tcp_socket(
     action: TCPSocketAction, *, pod_ip: str, container: Container, limit: float, clock: Clock
 ) -> HookResult:
-    """Opens a connection, and closes it at once: that it can be opened is success."""
+    """Opens a connection and closes it at once: an open connection is success."""
     opening = asyncio.ensure_future(_try_connect(action.host or pod_ip, action.port, container))
     if await aio.wait_first(opening, clock.sleep(limit)) == 0:
         return opening.result()
@@ -42,7 +42,7 @@ async def run_tcp_socket(
 
 
 async def run_sleep(action: SleepAction, *, limit: float, clock: Clock) -> HookResult:
-    """Waits (KEP-3960), at most until the limit is over."""
+    """Waits (KEP-3960), but no longer than the limit."""
     await clock.sleep(min(action.seconds, limit))
     if action.seconds <= limit:
         return HookResult(ok=True)
@@ -85,7 +85,7 @@ async def _send_http_get(action: HTTPGetAction, pod_ip: str, container: Containe
 
 
 def _request_head(action: HTTPGetAction, host: str, port: int) -> bytes:
-    """The request's head. The caller's own headers win over ours; a line break in one is an error, not a header."""
+    """The request's head. The caller's headers override ours; a line break in one is an error."""
     address = f"[{host}]" if ":" in host else host
     headers = {"host": f"{address}:{port}", "user-agent": "lastcall", "accept": "*/*"}
     for header in action.http_headers or ():
@@ -99,13 +99,13 @@ def _request_head(action: HTTPGetAction, host: str, port: int) -> bytes:
 
 
 async def _fetch_status(host: str, port: int, request: bytes, *, tls: bool) -> int:
-    """The status of the answer; a body is not waited for."""
+    """Returns the status of the answer; does not wait for a body."""
     reader, writer = await asyncio.open_connection(host, port, ssl=_unverified_context() if tls else None)
     try:
         writer.write(request)
         while True:
             status = _parse_status((await reader.readuntil(b"\r\n\r\n")).partition(b"\r\n")[0])
-            if status >= 200:  # those below only announce the answer
+            if status >= 200:  # lower ones are interim answers
                 return status
     except asyncio.LimitOverrunError as error:
         raise ValueError("the answer's head is longer than 64 KiB") from error

@@ -1,4 +1,4 @@
-"""Pod manifests in a directory, read and checked as a kubelet reads its static pods (--pod-manifest-path)."""
+"""Pod manifests in a directory, read and validated by the kubelet's rules for static pods (--pod-manifest-path)."""
 
 import hashlib
 import logging
@@ -19,15 +19,15 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _HOOKS = ("exec", "httpGet", "sleep", "tcpSocket")
 
 _LONGEST = 10 << 20
-"""Bytes of a manifest, as the kubelet has it (pkg/kubelet/config/common.go: maxConfigLength)."""
+"""Largest manifest in bytes, as in the kubelet (pkg/kubelet/config/common.go: maxConfigLength)."""
 
 
 def read_directory(directory: Path, node_name: str) -> tuple[list[Pod], list[InvalidInput]]:
-    """The pods of all manifests, by file name, and what is wrong with the others; OSError if it cannot be listed.
+    """The pods of all manifests, by file name, and the errors of the others. Raises OSError if it cannot be listed.
 
-    As to the kubelet (pkg/kubelet/config/file.go: extractFromDir), every file is a manifest whatever the end of its
-    name, unless it is hidden; what is no file, such as a directory or a link to nothing, is passed over. The cause of
-    what is wrong with a file that could not be read is an OSError.
+    As in the kubelet (pkg/kubelet/config/file.go: extractFromDir), every file is a manifest whatever its extension,
+    unless it is hidden. Other entries, such as directories or dangling links, are skipped. The cause of the error for
+    an unreadable file is an OSError.
     """
     pods: list[Pod] = []
     errors: list[InvalidInput] = []
@@ -47,9 +47,9 @@ def read_directory(directory: Path, node_name: str) -> tuple[list[Pod], list[Inv
 
 
 def _read_content(path: Path) -> bytes:
-    """Of a file, or of one that a link names; InvalidInput."""
+    """The content of a file or of a link's target. Raises InvalidInput."""
     try:
-        if not path.is_file():  # opening a pipe would wait for its writer
+        if not path.is_file():  # opening a pipe would block until it has a writer
             raise InvalidInput(path.name, ["is no file: passed over"])
         with path.open("rb") as file:
             data = file.read(_LONGEST + 1)
@@ -63,8 +63,8 @@ def _read_content(path: Path) -> bytes:
 class StaticPods:
     """The pods of a directory of manifests by namespace and name, read again when a file has changed.
 
-    What cannot be read is told in the log, once for each version, and passed over. A file that the operating system
-    does not give is tried again at each look; until then the pods are kept that were read before.
+    An invalid manifest is logged, once for each version, and skipped. An unreadable file is tried again at each call;
+    until then its last known pods stay.
     """
 
     def __init__(self, directory: Path, node_name: str) -> None:
@@ -75,7 +75,7 @@ class StaticPods:
         self._told: frozenset[str] = frozenset()
 
     def __call__(self) -> dict[tuple[str, str], Pod]:
-        """As the files are now; what was last read while the directory cannot be read."""
+        """The pods of the files' current versions; the last known ones while the directory cannot be read."""
         try:
             seen = tuple((entry.name, _modification_time(entry)) for entry in os.scandir(self._directory))
             if seen != self._seen:
@@ -99,7 +99,7 @@ class StaticPods:
 
 
 def _modification_time(entry: os.DirEntry[str]) -> int:
-    """When, in nanoseconds; 0 of what is not there, such as the end of a link."""
+    """The modification time in nanoseconds; 0 if the target does not exist."""
     try:
         return entry.stat().st_mtime_ns
     except OSError:
@@ -111,7 +111,7 @@ def _is_transient(error: InvalidInput) -> bool:
 
 
 def read_manifest(data: bytes, source: str, node_name: str) -> list[Pod]:
-    """The pods in one manifest, bound to the node, each with a uid made from its content; InvalidInput lists all."""
+    """The pods in one manifest, bound to the node, with uids from its content. InvalidInput lists all errors."""
     pods = []
     documents = decoding.parse_documents(data, source)
     if not documents:
@@ -187,7 +187,7 @@ def _container_violations(container: Container, at: str) -> list[str]:
 
 
 def _hook_violations(document: dict[str, object]) -> list[str]:
-    """A preStop handler must be one of the kinds that there are, and only one (v1 validation)."""
+    """Violations of v1's rule that a preStop handler has exactly one of the known kinds."""
     violations = []
     spec = document.get("spec")
     for field in ("initContainers", "containers"):

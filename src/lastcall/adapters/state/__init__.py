@@ -1,1 +1,1 @@
-"""Files that outlive the agent's process: its lock, journals and state directory."""
+"""Files that persist beyond the agent's process: its lock, journals and state directory."""

@@ -1,4 +1,4 @@
-"""One agent a node: a lock on a file in the state directory, which the kernel releases when its holder dies."""
+"""Limits a node to one agent: a lock on a file in the state directory, which the kernel releases with its process."""
 
 import fcntl
 import os
@@ -11,10 +11,10 @@ from lastcall.errors import RefusedForSafety
 
 
 class AgentLock:
-    """The right to be the agent of a state directory; a context manager.
+    """The lock that makes a process the agent of a state directory; a context manager.
 
-    The lock belongs to the open file (flock): no program that we start inherits it, since the descriptor is
-    close-on-exec, and it ends with this process, however that ends.
+    The lock belongs to the open file (flock). No child process inherits it, since the descriptor is close-on-exec, and
+    it ends with this process in any case.
     """
 
     def __init__(self, state_dir: Path) -> None:
@@ -22,7 +22,7 @@ class AgentLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Takes the lock; RefusedForSafety names the process that has it."""
+        """Takes the lock. Raises RefusedForSafety, which names the process that holds it."""
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
@@ -36,7 +36,7 @@ class AgentLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Gives the lock back; the file stays, for removing it would let two agents lock two files."""
+        """Releases the lock. The file stays: after a removal two agents could lock two files."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -51,7 +51,7 @@ class AgentLock:
         self.release()
 
     def _close_to_others(self, descriptor: int) -> None:
-        """Who may open the file may lock it, also for reading alone, and so keep the agent from starting."""
+        """Restricts access: a process that may open the file, even read-only, may lock it and block the agent."""
         owner = os.fstat(descriptor).st_uid
         if owner != os.geteuid():
             raise RefusedForSafety(

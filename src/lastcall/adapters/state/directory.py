@@ -1,4 +1,4 @@
-"""The directory in which the agent keeps what must survive it: made, tried, and never the kubelet's."""
+"""The directory of the agent's persistent files: created, checked, and never the kubelet's own."""
 
 import errno
 import os
@@ -15,13 +15,13 @@ _KUBELET_MARKS = (
     ("config.yaml", "pods"),
     ("pki", "pods"),
 )
-"""What only a kubelet's root directory (``--root-dir``) holds: all the files of one of these lines."""
+"""Files that only a kubelet's root directory (``--root-dir``) holds: all those of one line."""
 
 
 def refuse_kubelet_directory(path: Path) -> None:
-    """RefusedForSafety if this is the kubelet's own root directory, under whatever name.
+    """Raises RefusedForSafety if this is the kubelet's own root directory, under any path.
 
-    The kubelet keeps its state file there under the name that we write too; ours must never replace it.
+    The kubelet keeps its state file there under the same name as ours; ours must never replace it.
     """
     marked = any(all(_path_exists(path / name) for name in marks) for marks in _KUBELET_MARKS)
     if marked or path.resolve() == _KUBELET:
@@ -42,13 +42,13 @@ _OURS = frozenset(
         "status",
     }
 )
-"""What we make in a state directory (docs/reference/files.md)."""
+"""The entries that lastcall creates in a state directory (docs/reference/files.md)."""
 
 
 def make_writable(path: Path) -> None:
-    """Makes the directory, which its owner alone may enter, and tries to write in it.
+    """Creates the directory with access for its owner only, and tries to write in it.
 
-    A LastcallError names what is wrong.
+    Raises a LastcallError that names the problem.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -60,9 +60,9 @@ def make_writable(path: Path) -> None:
 
 
 def close_to_others(path: Path) -> None:
-    """Takes from everybody but the owner the rights to a state directory that an earlier version has made.
+    """Removes other users' rights to a state directory that an earlier version has created.
 
-    One in which there is anything else than what we make is not ours alone, and is left as it is.
+    A directory with foreign entries may be shared, and is left as it is.
     """
     try:
         found = {entry.name for entry in path.iterdir() if not entry.name.startswith(".tmp-")}
@@ -74,22 +74,22 @@ def close_to_others(path: Path) -> None:
 
 
 def explain_error(error: OSError, path: Path) -> LastcallError:
-    """The error of the operating system about ``path`` as one to be told to a person."""
-    told = f"{path}: {os.strerror(error.errno) if error.errno else error}"
+    """Explains an error of the operating system about ``path`` to an administrator."""
+    message = f"{path}: {os.strerror(error.errno) if error.errno else error}"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return NotPermitted(f"{told}: run lastcall as root, or give it another --state-dir")
+        return NotPermitted(f"{message}: run lastcall as root, or give it another --state-dir")
     if error.errno in (errno.ENOTDIR, errno.EEXIST):
         return LastcallError(f"{path}: not a directory: move the file away, or give another --state-dir")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return LastcallError(f"{told}: make room, or give another --state-dir")
-    return LastcallError(told)
+        return LastcallError(f"{message}: make room, or give another --state-dir")
+    return LastcallError(message)
 
 
 def replace_file(path: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Writes the file so that readers see the old or the new one, also after a power cut; blocks for the disk.
+    """Replaces the file atomically, also across a power failure; blocks for the disk.
 
-    As the kubelet does it (pkg/kubelet/nodeshutdown/storage.go): a temporary file beside it, fsync, rename.
-    The directory is synced too, so that the new name survives. OSError leaves the old file as it was.
+    As the kubelet does (pkg/kubelet/nodeshutdown/storage.go): a temporary file in the same directory, fsync, rename.
+    The directory is synced too, so that the new name persists. On OSError the old file is unchanged.
     """
     descriptor, temporary = tempfile.mkstemp(prefix=f".tmp-{path.name}", dir=path.parent)
     try:
@@ -106,7 +106,7 @@ def replace_file(path: Path, data: bytes, *, mode: int = 0o600) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """The names in the directory are on the disk when this returns."""
+    """Syncs the names in the directory to the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""The journals as files: one line of JSON an event, one file a shutdown, in ``<state-dir>/shutdowns``."""
+"""Journals as files: one line of JSON for each event, one file for each shutdown, in ``<state-dir>/shutdowns``."""
 
 import asyncio
 import os
@@ -24,16 +24,16 @@ from lastcall.names import KUBELET_STATE_FILE
 
 _ID = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,98}[A-Za-z0-9])?")
 _NEVER = "0001-01-01T00:00:00Z"
-"""How Go writes the zero time."""
+"""Go's encoding of the zero time."""
 
 
 class JournalFiles:
-    """``ports.Journals`` in a state directory; the newest ``keep`` are kept.
+    """``ports.node.Journals`` in a state directory, which keeps the newest ``keep`` journals.
 
-    Those of this boot (the kernel's, or ``boot``) are newer than all others, the last begun first: the clock that their
-    order is told by cannot be set. The order of the others is told by the time of their last change. RefusedForSafety
-    if the state directory is the kubelet's. What fails for the operating system raises OSError, so that a shutdown can go on without a journal;
-    ``prepare`` tells it in words when there is still time to mend it.
+    Journals of this boot (the kernel's, or ``boot``) are newer than all others; their order is that of their boottimes,
+    because that clock cannot be set. The order of the others is that of their last changes. Raises RefusedForSafety if
+    the state directory is the kubelet's. Errors of the operating system are OSErrors, so that a shutdown can continue
+    without a journal; ``prepare`` explains them while there is still time to fix them.
     """
 
     def __init__(self, state_dir: Path, keep: int = 20, *, boot: str = "") -> None:
@@ -44,36 +44,36 @@ class JournalFiles:
         self._boot = boot or boot_id()
 
     def prepare(self) -> None:
-        """Makes the directories and tries to write there; NotPermitted or LastcallError names the path."""
+        """Creates the directories and tries to write there. NotPermitted or LastcallError names the path."""
         make_writable(self._state_dir)
         close_to_others(self._state_dir)
         make_writable(self._directory)
 
     def create(self, shutdown_id: str) -> "JournalLines":
-        """A new, empty journal; the oldest are removed. FileExistsError if there is one of this name."""
+        """Creates a new, empty journal and removes the oldest ones. Raises FileExistsError if the id exists."""
         path = self._journal_path(shutdown_id)
-        for directory in (self._state_dir, self._directory):  # parents that mkdir makes have no mode of ours
+        for directory in (self._state_dir, self._directory):  # parents that mkdir makes do not get our mode
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._remove_oldest(self._keep - 1)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
         return JournalLines(descriptor, path)
 
     def reopen(self, shutdown_id: str) -> "JournalLines":
-        """To go on with it; a torn last line is cut off first. FileNotFoundError if there is none."""
+        """Opens a journal to continue it; first removes an incomplete last line. FileNotFoundError if there is none."""
         path = self._journal_path(shutdown_id)
         lines = JournalLines(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC), path)
         os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
         return lines
 
     def list_ids(self) -> list[str]:
-        """The shutdowns that are known, the newest first. A LastcallError tells why they cannot be listed."""
+        """The ids of the known shutdowns, newest first. A LastcallError explains why they cannot be listed."""
         try:
             return [path.stem for path in self._journal_paths()]
         except OSError as error:
             raise explain_error(error, self._directory) from error
 
     def read_lines(self, shutdown_id: str) -> list[bytes]:
-        """The whole lines of a journal; a torn last line is left out. A LastcallError tells what is wrong."""
+        """The complete lines of a journal, without an incomplete last one. A LastcallError explains a failure."""
         path = self._journal_path(shutdown_id)
         try:
             return _whole_lines(path)
@@ -81,14 +81,14 @@ class JournalFiles:
             raise explain_error(error, path) from error
 
     def latest(self) -> tuple[str, list[bytes]] | None:
-        """Id and whole lines of the newest journal."""
+        """Id and complete lines of the newest journal."""
         files = self._journal_paths()
         return (files[0].stem, _whole_lines(files[0])) if files else None
 
     async def write_kubelet_state(self, start: float | None, end: float | None) -> None:
         """Writes the kubelet's state format (pkg/kubelet/nodeshutdown/storage.go) beside our journals, atomically.
 
-        Wall-clock seconds; None is Go's zero time. On the disk when this returns.
+        Wall-clock seconds; None is Go's zero time. The file is on the disk on return.
         """
         state = {"startTime": _go_time(start), "endTime": _go_time(end)}
         path = self._state_dir / KUBELET_STATE_FILE
@@ -101,7 +101,7 @@ class JournalFiles:
         return self._directory / f"{shutdown_id}.jsonl"
 
     def _journal_paths(self) -> list[Path]:
-        """The journals, the newest first; none if the directory is not there."""
+        """The journals, newest first; none if the directory does not exist."""
         try:
             paths = [path for path in self._directory.iterdir() if path.suffix == ".jsonl" and _ID.fullmatch(path.stem)]
         except FileNotFoundError:
@@ -113,22 +113,22 @@ class JournalFiles:
 
     def _remove_oldest(self, keep: int) -> None:
         for path in self._journal_paths()[keep:]:
-            with suppress(OSError):  # an old journal too many is no reason to have no new one
+            with suppress(OSError):  # a leftover old journal must not prevent a new one
                 path.unlink()
 
 
 class JournalLines:
-    """``ports.JournalFile``: whole lines at the end of a file, one write each."""
+    """``ports.node.JournalFile``: appends whole lines to a file, with one write each."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
         self._descriptor = descriptor
         self._path = path
-        self._written = 1  # counts changes; the first is the file itself, whose name is to be synced too
+        self._written = 1  # counts changes; the first is the file itself, whose name must be synced too
         self._synced = 0
         self._flight: asyncio.Task[None] | None = None
 
     def append(self, line: bytes) -> None:
-        """In the kernel's hands when this returns. OSError leaves no part of the line: what follows stays readable."""
+        """Writes a line to the kernel. On OSError no part of it stays, so that later lines are readable."""
         before = os.fstat(self._descriptor).st_size
         try:
             rest = line
@@ -140,7 +140,7 @@ class JournalLines:
         self._written += 1
 
     async def sync(self) -> None:
-        """On the disk when this returns. Callers that come while the disk is busy share the next turn."""
+        """Syncs to the disk. Callers that come while the disk is busy share the next sync."""
         wanted = self._written
         while self._synced < wanted:
             if self._flight is None:
@@ -154,7 +154,7 @@ class JournalLines:
             self._descriptor = -1
 
     def __del__(self) -> None:
-        self.close()  # the port knows no end of a journal: whoever writes it lets go of it
+        self.close()  # the port has no close: dropping the last reference closes the file
 
     async def _sync_once(self) -> None:
         reached, first = self._written, self._synced == 0
@@ -177,11 +177,11 @@ def _whole_lines(path: Path) -> list[bytes]:
 
 
 def _start_time(path: Path, boot: str) -> float:
-    """When, if the shutdown is one of this boot (CLOCK_BOOTTIME seconds); else less than any such time."""
+    """The start as CLOCK_BOOTTIME seconds if the shutdown is of this boot; else less than any boottime."""
     try:
         with path.open("rb") as file:
             events = from_lines([file.readline()])
-    except (OSError, ValueError):  # what is wrong with it is for those to tell who want to read it
+    except (OSError, ValueError):  # readers of the journal report its errors
         return -1.0
     started = events[0] if events else None
     return started.at if isinstance(started, ShutdownStarted) and started.boot_id == boot else -1.0

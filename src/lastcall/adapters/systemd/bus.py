@@ -18,13 +18,13 @@ DEFAULT_ADDRESS = "unix:path=/run/dbus/system_bus_socket"
 """Where the D-Bus specification puts the system bus (/var/run is /run)."""
 
 BOOTED = Path("/run/systemd/system")
-"""There if systemd runs the host (sd_booted(3))."""
+"""Exists if systemd runs the host (sd_booted(3))."""
 
 ANSWER_SECONDS = 5.0
-"""A service that has not answered by then counts as gone."""
+"""Seconds after which a service without an answer counts as gone."""
 
 _LAST_TURNS = 3
-"""Of the event loop, for an answer that came in while this process stood still: it is read by then, and handed on."""
+"""Rounds of the event loop in which an answer that arrived while this process was suspended is read and delivered."""
 
 DRIVER = "org.freedesktop.DBus"
 
@@ -40,14 +40,14 @@ _NOBODY = frozenset({f"{DRIVER}.Error.ServiceUnknown", f"{DRIVER}.Error.NameHasN
 
 
 class Bus:
-    """One connection. ``open`` makes it; it does not reconnect."""
+    """One connection, made by ``open``; it does not reconnect."""
 
     def __init__(self, connection: MessageBus, address: str, patience: float | None = None) -> None:
         self._connection = connection
         self._address = address
         self._patience = patience
         self._awaited: dict[int, list[int]] = {}
-        """The serials of calls that wait for a reply, with the descriptors that have come with it."""
+        """The serials of calls that wait for a reply, with the descriptors of the reply."""
         self._lost = asyncio.ensure_future(connection.wait_for_disconnect())  # type: ignore[no-untyped-call]  # it has no annotations
         self._lost.add_done_callback(_retrieve_exception)
         connection.add_message_handler(self._guard_descriptors)
@@ -56,7 +56,7 @@ class Bus:
     async def open(cls, address: str | None = None, *, patience: float | None = None) -> "Bus":
         """Connects to ``address``, $DBUS_SYSTEM_BUS_ADDRESS or the system bus; Unavailable says what is missing.
 
-        ``patience`` is how long an answer may take in seconds, None for ANSWER_SECONDS.
+        ``patience`` is the longest wait for an answer in seconds; None for ANSWER_SECONDS.
         """
         limit = _answer_limit(patience)
         where = address or os.environ.get("DBUS_SYSTEM_BUS_ADDRESS") or DEFAULT_ADDRESS
@@ -79,15 +79,15 @@ class Bus:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the connection stands, as far as is known."""
+        """Whether the connection is open, as far as is known."""
         return self._connection.connected and not self._lost.done()
 
     def on_lost(self, callback: Callable[[], None]) -> None:
-        """``callback`` is called when the connection has ended, for whichever reason."""
+        """Sets ``callback``, which is called when the connection has ended for any reason."""
         self._lost.add_done_callback(lambda _: callback())
 
     def on_signal(self, handler: Callable[[Message], None]) -> None:
-        """``handler`` gets every signal that arrives. Anybody on the bus can send one: look at its sender."""
+        """Sets ``handler``, which gets every signal. Any client of the bus can send one: check the sender."""
 
         def only_signals(message: Message) -> None:
             if message.message_type is MessageType.SIGNAL:
@@ -96,18 +96,18 @@ class Bus:
         self._connection.add_message_handler(only_signals)
 
     async def subscribe(self, rule: str) -> None:
-        """Asks the bus for the broadcast signals that fit the rule; they come from the moment this returns."""
+        """Subscribes to the broadcast signals that match the rule; they arrive from the moment this returns."""
         await self.call(DRIVER, "/org/freedesktop/DBus", DRIVER, "AddMatch", "s", rule)
 
     async def name_owner(self, name: str) -> str:
-        """The unique name of who owns ``name`` now; Unavailable if nobody does."""
+        """The unique name of the current owner of ``name``; Unavailable if it has none."""
         reply = await self.call(DRIVER, "/org/freedesktop/DBus", DRIVER, "GetNameOwner", "s", name)
         return str(reply.body[0])
 
     async def call(
         self, service: str, path: str, interface: str, member: str, signature: str = "", *body: Any
     ) -> Message:
-        """The reply. Descriptors in it are close-on-exec and belong to the caller."""
+        """Calls a method. Descriptors in the reply are close-on-exec and belong to the caller."""
         if not self.is_connected:
             raise Unavailable(f"the connection to the message bus at {self._address} is lost")
         limit = _answer_limit(self._patience)
@@ -117,7 +117,7 @@ class Bus:
         try:
             reply = await _await_reply(self._connection.call(request), limit)
         except BaseException as error:
-            for descriptor in self._awaited[serial]:  # the reply came in the moment in which the waiting ended
+            for descriptor in self._awaited[serial]:  # the reply came at the moment the wait ended
                 os.close(descriptor)
             if isinstance(error, TimeoutError):
                 raise Unavailable(f"{service} does not answer {member} within {limit:g} s") from None
@@ -139,10 +139,10 @@ class Bus:
             self._connection._finalize()  # noqa: SLF001  (closes the socket now, not in the loop's next round, if any)
 
     def _guard_descriptors(self, message: Message) -> None:
-        """Runs before anything else sees the message, so that no child can inherit its descriptors.
+        """Runs before any other handler of the message, so that no child can inherit its descriptors.
 
-        Those that nobody waits for (a reply that came too late, a stranger's message) are closed: a delay lock of
-        which nobody knows would hold up every shutdown.
+        Unclaimed descriptors (of a late reply, or of a foreign message) are closed: a leaked delay lock would delay
+        every shutdown.
         """
         for descriptor in message.unix_fds:
             if message.reply_serial in self._awaited:
@@ -157,9 +157,9 @@ def _answer_limit(patience: float | None) -> float:
 
 
 async def _await_reply(call: Coroutine[Any, Any, Message], limit: float) -> Message:
-    """The answer. TimeoutError if there is none after so many seconds.
+    """The answer; TimeoutError if none comes within so many seconds.
 
-    Who stood still for longer finds both, the answer in the socket and the limit: it is answered then.
+    After a suspension of this process, both the answer and the timeout may be due: then the answer counts.
     """
     task = asyncio.create_task(call, name="a call over the bus")
     task.add_done_callback(_retrieve_exception)
@@ -177,7 +177,7 @@ async def _await_reply(call: Coroutine[Any, Any, Message], limit: float) -> Mess
 
 
 def _retrieve_exception(future: "asyncio.Future[Any]") -> None:
-    """What ends badly when nobody waits for it any more is no news."""
+    """Retrieves the exception of an abandoned call, so that asyncio does not log it."""
     if not future.cancelled():
         future.exception()
 
@@ -205,5 +205,5 @@ def _no_bus(address: str, error: BaseException) -> str:
     if error.errno == errno.ENOENT:
         return f"there is no message bus at {address}: is dbus installed, and running?"
     if error.errno == errno.ECONNREFUSED:
-        return f"nobody listens at {address}: dbus has stopped"
+        return f"no process listens at {address}: dbus has stopped"
     return f"no connection to the message bus at {address}: {error.strerror or error}"

@@ -1,7 +1,7 @@
-"""The node's face where a kubelet runs the pods: it is stopped, or it would start again what we end.
+"""The NodeFace of a node whose pods a kubelet runs: the kubelet is stopped, or it would restart what we end.
 
-A kubelet starts a container that was ended through the CRI again 0.7 s later, and it writes the node's and the pods'
-status: ours would be overwritten within ten seconds.
+A kubelet restarts a container that was stopped through the CRI 0.7 s later. It also writes the status of the node and
+the pods, which would overwrite ours within ten seconds.
 """
 
 import asyncio
@@ -16,29 +16,29 @@ from lastcall.names import KUBELET_START, KUBELET_TIMER
 from lastcall.ports.node import Clock, RunningPod
 
 MARGIN = 60.0
-"""So long after the shutdown's deadline the kubelet is started again if the machine is still there."""
+"""Seconds after the shutdown's deadline at which the kubelet is started again if the machine still runs."""
 
 BACK_SECONDS = 2.0
-"""How long ``mark_ready`` waits; what is not done by then goes on in the background."""
+"""Seconds that ``mark_ready`` waits; unfinished work continues in the background."""
 
 _PATIENCE = 60.0
-"""How long stopping and starting are tried."""
+"""Seconds for which stopping and starting are retried."""
 
 _RETRY = 0.5
 _LOOK = 0.01
 _JOB_SECONDS = 10.0
-"""How long systemd may take for a job: a kubelet ends within a tenth of a second of its SIGTERM."""
+"""Seconds for a job of systemd: a kubelet ends within a tenth of a second of its SIGTERM."""
 
 log = logging.getLogger(__name__)
 
 
 class KubeletService:
-    """``ports.NodeFace`` of an agent beside a kubelet that runs as ``unit``; "" for none that is to be stopped.
+    """``ports.node.NodeFace`` of an agent beside a kubelet that runs as ``unit``; "" if there is none to stop.
 
-    Nobody's death leaves the machine without a kubelet: before it is stopped, systemd gets a timer that starts it
-    again. That timer is all the memory there is: while it is there, it was we who stopped the kubelet, in this life
-    of the program or in one before. Where it cannot be made, the kubelet is not stopped. Failures are logged, nothing
-    is raised. ``bus_address`` None is $DBUS_SYSTEM_BUS_ADDRESS or the system bus.
+    The death of the agent never leaves the machine without a kubelet: before it is stopped, systemd gets a timer that
+    starts it again. The timer is the only state. While it exists, this agent (or an earlier run of it) has stopped the
+    kubelet. If the timer cannot be created, the kubelet is not stopped. Failures are logged, not raised.
+    ``bus_address`` None is $DBUS_SYSTEM_BUS_ADDRESS or the system bus.
     """
 
     def __init__(self, unit: str, clock: Clock, bus_address: str | None = None) -> None:
@@ -48,25 +48,25 @@ class KubeletService:
         self._work: asyncio.Task[None] | None = None
 
     def refuse_pods(self) -> None:
-        """The kubelet admits pods, not we; one that is stopped admits none."""
+        """Does nothing: the kubelet admits pods, and a stopped one admits none."""
 
     async def begin_shutdown(self, deadline: float) -> None:
-        """Arms the kubelet's restart and stops it; returns when it has stopped. One that does not run is left so."""
+        """Arms the kubelet's restart, then stops the kubelet and waits for that; leaves an inactive one alone."""
         if self._unit:
             otherwise = f"{self._unit} is not stopped and will start again what is ended"
             await wait_any(self._replace_work(partial(self._stop_kubelet, deadline), otherwise))
 
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
-        """Says so in the log. The kubelet, which unmounts the volumes, is stopped: they stay mounted."""
+        """Logs the end. The volumes stay mounted: the kubelet, which unmounts them, is stopped."""
         codes = ", ".join(f"{name} {code}" for name, code in exit_codes.items())
         log.info("%s has ended (exit codes: %s)", live.pod.key, codes)
         return False
 
     async def report_finished(self) -> None:
-        """None: see ``kube.shutdown_records``."""
+        """Returns None; ``RecordingNodeFace`` (``kube.node_shutdown_recorder``) writes the record."""
 
     async def mark_ready(self) -> None:
-        """Starts the kubelet if it was we who stopped it, and takes the timer away."""
+        """Starts the kubelet if the agent has stopped it, and removes the timer."""
         if self._unit:
             otherwise = f"{self._unit} is not started yet; {KUBELET_TIMER} will do it at the latest"
             work = self._replace_work(self._start_kubelet, otherwise)
@@ -75,7 +75,7 @@ class KubeletService:
     # ------------------------------------------------------------------------------------------------------------------
 
     def _replace_work(self, attempt: Callable[[], Awaitable[None]], otherwise: str) -> "asyncio.Task[None]":
-        """Begins this as soon as what was being done before has been broken off: only the newest intention counts."""
+        """Cancels the previous work, then starts this: only the newest intention counts."""
         before = self._work
         if before:
             before.cancel()
@@ -85,18 +85,18 @@ class KubeletService:
     async def _retry_until_done(
         self, attempt: Callable[[], Awaitable[None]], otherwise: str, before: "asyncio.Task[None] | None"
     ) -> None:
-        """Tries until it works or patience ends; the first failure is told."""
+        """Retries until success or until patience ends; logs the first failure."""
         if before:
             await cancel_and_wait(before)
         end = self._clock.boottime() + _PATIENCE
-        told = False
+        logged = False
         while True:
             try:
                 return await attempt()
-            except Exception as error:  # also a mistake of ours: it must keep no pod from being ended
-                if not told:
+            except Exception as error:  # a bug of ours, too, must not keep pods from being ended
+                if not logged:
                     log.warning("%s: %s", otherwise, error)
-                told = True
+                logged = True
             if self._clock.boottime() >= end:
                 return None
             await self._clock.sleep(_RETRY)
@@ -114,7 +114,7 @@ class KubeletService:
         log.info("%s is stopped; %s starts it again unless the machine goes down", self._unit, KUBELET_TIMER)
 
     async def _arm_timer(self, systemd: SystemdUnits, deadline: float) -> None:
-        """Made at the moment when it is needed, so that there is no timer on a machine that does not go down."""
+        """Creates the timer only for a shutdown: at other times the machine has none."""
         seconds = max(_RETRY, deadline + MARGIN - self._clock.boottime())
         description = f"Starts {self._unit}, which lastcall stopped, if the machine has not gone down"
         await systemd.start_timer(KUBELET_START, seconds=seconds, starts=self._unit, description=description)
@@ -123,7 +123,7 @@ class KubeletService:
     async def _start_kubelet(self) -> None:
         async with SystemdUnits.open(self._address) as systemd:
             [timer] = await systemd.unit_states(KUBELET_TIMER)
-            if timer.load == "not-found":  # it may be there and not run yet
+            if timer.load == "not-found":  # it may be loaded and not running yet
                 log.debug("%s was not stopped by lastcall, or is started again already", self._unit)
                 return
             await systemd.start_unit(self._unit)
@@ -132,7 +132,7 @@ class KubeletService:
         log.info("%s is started again", self._unit)
 
     async def _wait_for_job(self, systemd: SystemdUnits, name: str, *, rests: bool) -> None:
-        """Waits for systemd's job; TimedOut says what has not happened."""
+        """Waits for systemd's job; TimedOut says which state was not reached."""
         end = self._clock.boottime() + _JOB_SECONDS
         while True:
             [state] = await systemd.unit_states(name)

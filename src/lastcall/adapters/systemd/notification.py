@@ -1,4 +1,4 @@
-"""What a service tells systemd (sd_notify(3)): datagrams to the socket that $NOTIFY_SOCKET names."""
+"""A service's notifications to systemd (sd_notify(3)): datagrams to the socket in $NOTIFY_SOCKET."""
 
 import array
 import asyncio
@@ -11,11 +11,11 @@ from lastcall.errors import Unavailable
 from lastcall.model.foreign_text import plain_text
 
 _ENOUGH_SECONDS = 5.0
-"""systemd answers at once, but PID 1 may be busy."""
+"""Seconds to wait: systemd answers at once, but PID 1 may be busy."""
 
 
 def send_notification(message: str, fds: Sequence[int] = (), *, environ: Mapping[str, str] = os.environ) -> bool:
-    """Tells systemd, with descriptors attached; False if nobody listens (no service, or a full queue). Never blocks.
+    """Sends a message with descriptors; False without a listener (no service, or a full queue). Never blocks.
 
     ``message`` has one assignment on each line, such as ``READY=1``.
     """
@@ -49,20 +49,20 @@ def notify_stopping() -> bool:
 
 
 def notify_reloading(monotonic_usec: int) -> bool:
-    """The configuration is being read again; ``notify_ready`` is to follow. The time is CLOCK_MONOTONIC's, in microseconds.
+    """Reports that the configuration is being read again; ``notify_ready`` must follow.
 
-    Type=notify-reload demands the time (systemd 253 and later).
+    The time is CLOCK_MONOTONIC in microseconds. Type=notify-reload demands it (systemd 253 and later).
     """
     return send_notification(f"RELOADING=1\nMONOTONIC_USEC={monotonic_usec}")
 
 
 def notify_watchdog() -> bool:
-    """The service lives; to be said at least every ``watchdog_seconds``."""
+    """Reports that the service lives; due at least every ``watchdog_seconds``."""
     return send_notification("WATCHDOG=1")
 
 
 def watchdog_seconds(environ: Mapping[str, str] = os.environ) -> float | None:
-    """After how long a silence systemd takes this process for hung; None if it does not watch it."""
+    """Seconds of silence after which systemd counts this process as hung; None if it does not watch it."""
     microseconds, pid = environ.get("WATCHDOG_USEC", ""), environ.get("WATCHDOG_PID", str(os.getpid()))
     if not microseconds.isdecimal() or pid != str(os.getpid()):
         return None
@@ -70,15 +70,15 @@ def watchdog_seconds(environ: Mapping[str, str] = os.environ) -> float | None:
 
 
 async def wait_for_systemd(environ: Mapping[str, str] = os.environ) -> None:
-    """Returns when systemd has carried out all that it was told before. Unavailable if it does not answer in time."""
+    """Waits until systemd has processed all earlier messages. Raises Unavailable if it does not answer in time."""
     loop = asyncio.get_running_loop()
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     done = asyncio.Event()
     try:
-        told = send_notification("BARRIER=1", [writer], environ=environ)
+        delivered = send_notification("BARRIER=1", [writer], environ=environ)
         os.close(writer)
-        if not told:
-            raise Unavailable("systemd cannot be told anything: nobody listens at $NOTIFY_SOCKET")
+        if not delivered:
+            raise Unavailable("systemd cannot be notified: no process listens at $NOTIFY_SOCKET")
         loop.add_reader(reader, done.set)
         async with timeout(_ENOUGH_SECONDS):
             await done.wait()

@@ -10,25 +10,25 @@ from lastcall.adapters.systemd.bus import Bus
 from lastcall.model.base import Facts
 
 _TIMER_ACCURACY = 1.0
-"""systemd's default of a minute saves wake-ups of which there is but one here."""
+"""systemd's default of a minute would save wake-ups; here there is only one."""
 
 
 class UnitState(Facts, frozen=True):
-    """What systemd says of a unit: LoadState ("loaded", "not-found" ...) and ActiveState ("active", "inactive" ...)."""
+    """A unit's LoadState ("loaded", "not-found" ...) and ActiveState ("active", "inactive" ...)."""
 
     load: str
     active: str
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether it does not run and is not about to, unless a job for it is queued."""
+        """Whether the unit neither runs nor is about to run, unless a job for it is queued."""
         return self.active in ("inactive", "failed")
 
 
 class SystemdUnits:
-    """The system manager, over one connection. Every verb raises Unavailable if systemd does not answer or refuses,
+    """The system manager, over one connection.
 
-    and NotPermitted without the right.
+    Every method raises Unavailable if systemd does not answer or refuses, and NotPermitted without the right.
     """
 
     def __init__(self, bus: Bus) -> None:
@@ -37,7 +37,7 @@ class SystemdUnits:
     @classmethod
     @asynccontextmanager
     async def open(cls, bus_address: str | None = None) -> "AsyncIterator[SystemdUnits]":
-        """``bus_address`` None is $DBUS_SYSTEM_BUS_ADDRESS or the system bus."""
+        """Connects; ``bus_address`` None is $DBUS_SYSTEM_BUS_ADDRESS or the system bus."""
         bus = await Bus.open(bus_address)
         try:
             yield cls(bus)
@@ -45,7 +45,7 @@ class SystemdUnits:
             bus.close()
 
     async def unit_states(self, *names: str) -> list[UnitState]:
-        """The state of each, in this order; also of those that are not there."""
+        """The states of the units, in this order; also of units that do not exist."""
         reply = await self._call_manager("ListUnitsByNames", "as", list(names))
         return [UnitState(load=unit[2], active=unit[3]) for unit in reply.body[0]]
 
@@ -58,11 +58,11 @@ class SystemdUnits:
         await self._call_manager("StopUnit", "ss", name, "replace")
 
     async def start_timer(self, name: str, *, seconds: float, starts: str, description: str) -> None:
-        """Makes a timer unit ``name``.timer that starts the unit ``starts`` once, so many seconds from now.
+        """Creates a timer unit ``name``.timer that starts the unit ``starts`` once, after so many seconds.
 
-        It needs nobody's life but systemd's; systemd drops it when it has elapsed, and when the machine goes down. A
-        timer activates the service of its own name: that one does nothing but want the unit, and systemd starts what
-        is wanted whatever becomes of the service's own process. Unavailable also while there is such a timer.
+        The timer depends on systemd alone; systemd drops it when it has elapsed, and when the machine shuts down. A
+        timer activates the service of its own name. That service only wants the unit, and systemd starts a wanted unit
+        whatever happens to the service's own process. Raises Unavailable also while such a timer exists.
         """
         timer = {
             "Description": Variant("s", description),

@@ -1,4 +1,4 @@
-"""The agent's metrics: from its events and its status to Prometheus' exposition format."""
+"""The agent's metrics in Prometheus' exposition format, from its events and its status."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, generate_latest
 
@@ -23,7 +23,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # it has no annotati
 
 
 class AgentMetrics:
-    """A registry of its own: two agents in one process do not mix."""
+    """Metrics in a registry of their own, so that two agents in one process do not mix."""
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
@@ -62,17 +62,17 @@ class AgentMetrics:
         self._short: set[str] = set()
 
     def render_text(self) -> bytes:
-        """All of them as text/plain; version=0.0.4."""
+        """All metrics as text/plain; version=0.0.4."""
         return generate_latest(self._registry)
 
     def set_reload_result(self, ok: bool) -> None:
-        """Whether the configuration was (re)loaded, or the old one was kept."""
+        """Records whether the configuration was (re)loaded; otherwise the old one stays."""
         self._reload.set(ok)
 
     def set_status(
         self, *, armed: bool, logind_reachable: bool, requested: float, granted: float | None, degraded: bool
     ) -> None:
-        """The agent's status after a round; seconds."""
+        """Records the agent's status after a round; seconds."""
         self._armed.set(armed)
         self._logind.set(logind_reachable)
         self._requested.set(requested)
@@ -80,28 +80,28 @@ class AgentMetrics:
         self._degraded.set(degraded)
 
     def count_retry(self) -> None:
-        """One more attempt to reach logind has failed."""
+        """Counts a failed attempt to reach logind."""
         self._retries.inc()
 
     def set_last_shutdown(self, start: float | None, end: float | None) -> None:
-        """The last shutdown before this boot (seconds since 1970), as the kubelet shows it after a restart."""
+        """Records the last shutdown before this boot (seconds since 1970), as the kubelet does after a restart."""
         self._start.set(start or 0)
         self._end.set(end or 0)
 
     def set_watchdog(self, *, armed: bool, bound: float, nodes: int) -> None:
-        """What the node's Lease says of its watchdog after a round; seconds, and by how many nodes it counts."""
+        """Records the node's watchdog Lease after a round: seconds, and the number of nodes it depends on."""
         self._dog_armed.set(armed)
         self._dog_bound.set(bound)
         self._dog_nodes.set(nodes)
 
     def count_renewals(self, *, accepted: int, failed: int, withheld: int) -> None:
-        """So many more writes of that Lease, and pets that were not given."""
+        """Adds writes of that Lease, and withheld pets."""
         self._renewals.labels(outcome="Accepted").inc(accepted)
         self._renewals.labels(outcome="Failed").inc(failed)
         self._withheld.inc(withheld)
 
     def count_event(self, event: JournalEvent) -> None:
-        """Counts what happens in a shutdown."""
+        """Counts an event of a shutdown."""
         if isinstance(event, ShutdownStarted):
             self._began = event
             self._phases.clear()

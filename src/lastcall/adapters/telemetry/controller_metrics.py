@@ -1,6 +1,6 @@
-"""The failover controller's metrics: from what it tells to Prometheus' exposition format.
+"""The failover controller's metrics in Prometheus' exposition format.
 
-What kube-controller-manager counts too has its names and labels, so that the same queries show who has done it.
+Metrics that kube-controller-manager also counts have its names and labels, so that the same queries show both.
 """
 
 import itertools
@@ -13,13 +13,13 @@ from lastcall import names
 
 _BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 _LONG = (0.1, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600, 1800, 3600, 21600, 86400)
-"""Of steps, which wait for people and for machines too."""
+"""Buckets for steps, which also wait for people and machines."""
 
 
 class ControllerMetrics:
-    """A registry of its own: two controllers in one process do not mix.
+    """Metrics in a registry of their own, so that two controllers in one process do not mix.
 
-    The values of labels that are given are there from the beginning, with 0: what happens once in months is an increase.
+    Known label values exist from the start with 0, so that a first event after months is visible as an increase.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class ControllerMetrics:
             self._answers.labels(answer=answer)
 
     def render_text(self) -> bytes:
-        """All of them as text/plain; version=0.0.4."""
+        """All metrics as text/plain; version=0.0.4."""
         return generate_latest(self._registry)
 
     def set_status(
         self, *, leads: bool, nodes: Mapping[str, int], steps: Mapping[str, int], not_fenced: Mapping[str, int]
     ) -> None:
-        """As it is now; how many nodes are in each state, in each step, and not fenced for each reason."""
+        """Records the current state: nodes in each state, in each step, and not fenced for each reason."""
         for reason in self._reasons:
             self._not_fenced.labels(reason=reason).set(not_fenced.get(reason, 0))
         self._leads.set(leads)
@@ -82,27 +82,27 @@ class ControllerMetrics:
             self._in_step.labels(step=step).set(count)
 
     def observe_step(self, step: str, seconds: float) -> None:
-        """A node was in a step for so long."""
+        """Records how long a node was in a step."""
         self._steps.labels(step=step).observe(seconds)
 
     def count_evidence(self, kind: str) -> None:
-        """Evidence of this kind has decided that a boot is over."""
+        """Counts evidence of this kind that proved the end of a boot."""
         self._evidence.labels(kind=kind).inc()
 
     def observe_action(self, action: str, seconds: float) -> None:
-        """What was decided was done."""
+        """Records how long an action took."""
         self._actions.labels(action=action).observe(seconds)
 
     def count_fence_answer(self, answer: str) -> None:
-        """A fence has answered."""
+        """Counts an answer of a fence."""
         self._answers.labels(answer=answer).inc()
 
     def count_internal_error(self) -> None:
-        """A mistake of ours has broken off what was done about a node."""
+        """Counts a bug of ours that has aborted the work on a node."""
         self._broken_off.inc()
 
     def count_call(self, verb: str, *, namespace: str, reason: str, failed: bool) -> None:
-        """A call that cannot be undone is over."""
+        """Counts a call that cannot be undone."""
         if verb == "force-delete":
             labels: dict[str, Any] = {"namespace": namespace, "reason": reason}
             self._deleted.labels(**labels).inc()

@@ -1,4 +1,4 @@
-"""Log lines for people and for collectors."""
+"""Log lines for people and for log collectors."""
 
 import logging
 import sys
@@ -8,13 +8,13 @@ import msgspec
 from lastcall.model.foreign_text import plain_lines, plain_text
 
 _FURTHER = "    "
-"""What the further lines of an entry begin with, so that none looks like another entry."""
+"""Prefix of an entry's further lines, so that none looks like another entry."""
 
 
 class _TextFormatter(logging.Formatter):
-    """Time, level and message on one line. What is foreign in it can neither begin another one nor steer a terminal.
+    """Time, level and message on one line. Foreign text can neither fake an entry nor control a terminal.
 
-    Only an error that we raise may have several lines: those that say what is wrong with a file.
+    Only errors of lastcall may have several lines: those that list what is wrong with a file.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -40,7 +40,7 @@ class _JsonFormatter(logging.Formatter):
 
 
 def configure_logging(*, as_json: bool, verbose: bool) -> None:
-    """Everything of level info (``verbose``: debug) and above goes to standard error."""
+    """Logs level info (``verbose``: debug) and above to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     text = _TextFormatter("%(asctime)s.%(msecs)03d %(levelname)-7s %(message)s", "%Y-%m-%dT%H:%M:%S")
     handler.setFormatter(_JsonFormatter() if as_json else text)

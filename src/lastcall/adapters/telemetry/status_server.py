@@ -1,7 +1,7 @@
-"""A small HTTP server for scrapers and probes: GET of a few fixed paths, on a loopback address by default.
+"""A small HTTP server for metrics and probes: GET of a few fixed paths, on a loopback address by default.
 
-Some paths are for administrators: they are answered over loopback alone, which ``kubectl port-forward`` reaches in a pod, and to
-which its user needs a right in the cluster.
+Private paths are for administrators and are served on loopback alone. In a pod, ``kubectl port-forward`` reaches them,
+for which its user needs a right in the cluster.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from lastcall.errors import LastcallError
 log = logging.getLogger(__name__)
 
 Answer = Callable[[], tuple[int, str, bytes]]
-"""Gives status code, content type and body."""
+"""Returns status code, content type and body."""
 
 _REASONS = {
     200: "OK",
@@ -28,13 +28,13 @@ _REASONS = {
     503: "Service Unavailable",
 }
 _PATIENCE = 5.0
-"""Seconds in which a client must have sent its request."""
+"""Seconds within which a client must have sent its request."""
 
 TEXT = "text/plain; charset=utf-8"
 
 
 def alive_answer() -> tuple[int, str, bytes]:
-    """The answer of a process that answers at all."""
+    """The answer that shows that the process responds."""
     return 200, TEXT, b"ok\n"
 
 
@@ -42,9 +42,9 @@ def alive_answer() -> tuple[int, str, bytes]:
 async def serve_status(
     paths: Mapping[str, Answer], address: tuple[str, int] | None, *, private: Collection[str] = ()
 ) -> AsyncIterator[None]:
-    """Serves ``paths`` meanwhile on host and port, and says where; nowhere if there are none. LastcallError if taken.
+    """Serves ``paths`` on host and port, and logs where; without paths nowhere. LastcallError if the port is taken.
 
-    Those of ``private`` are answered over loopback alone; so the same port is served there too, if it is free.
+    Those of ``private`` are served on loopback alone; so the same port is served there too, if it is free.
     """
     server = StatusServer(paths, private=private)
     if address:
@@ -52,7 +52,7 @@ async def serve_status(
         try:
             chosen = await server.start(host, port)
         except OSError as error:
-            # asyncio's own words bury the system's in Python's.
+            # asyncio's own message hides the system's.
             said = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
             raise LastcallError(f"--metrics-bind-address {host}:{port}: {said}") from error
         log.info("metrics at http://%s:%s/metrics", host, chosen)
@@ -65,7 +65,7 @@ async def serve_status(
 
 
 class StatusServer:
-    """Serves ``paths``; one request a connection."""
+    """Serves ``paths``; one request for each connection."""
 
     def __init__(self, paths: Mapping[str, Answer], *, private: Collection[str] = ()) -> None:
         self._paths = dict(paths)
@@ -73,14 +73,14 @@ class StatusServer:
         self._servers: list[asyncio.Server] = []
 
     async def start(self, host: str, port: int) -> int:
-        """Listens; the port (a free one is chosen for 0). OSError if it is taken."""
+        """Listens and returns the port (0 selects a free one). Raises OSError if it is taken."""
         server = await asyncio.start_server(self._serve_client, host, port, limit=8192)
         self._servers.append(server)
         chosen: int = server.sockets[0].getsockname()[1]
         return chosen
 
     async def start_beside(self, host: str, port: int) -> None:
-        """Listens on loopback too, unless ``host`` has it already. That the port is taken there is only logged."""
+        """Listens on loopback too, unless ``host`` covers it. If the port is taken there, this is only logged."""
         loopback = _loopback_beside(host)
         try:
             if loopback:
@@ -89,7 +89,7 @@ class StatusServer:
             log.warning("%s port %s is taken: %s cannot be asked for", loopback, port, ", ".join(sorted(self._private)))
 
     def close(self) -> None:
-        """Listens no more."""
+        """Stops listening."""
         for server in self._servers:
             server.close()
 
@@ -130,7 +130,7 @@ def _is_loopback(address: str) -> bool:
 
 
 def _loopback_beside(host: str) -> str:
-    """The loopback address to listen on beside this one; empty if this one is it, is every address, or is a name."""
+    """The loopback address to serve beside ``host``; empty if it is loopback, every address, or a name."""
     try:
         found = ipaddress.ip_address(host)
     except ValueError:

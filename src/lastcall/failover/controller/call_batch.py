@@ -1,4 +1,4 @@
-"""The calls of one step for many objects: all at once, as far as the pool has room, and each one told of."""
+"""The calls of one step for many objects: concurrent within the limiter's slots, each reported by itself."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -13,15 +13,17 @@ from lastcall.failover.reporting.controller_events import CallReported, Listener
 from lastcall.ports.node import Clock
 
 _RANKS = {"detach": 0, "force-delete": 1, "delete": 2}
-"""Where there is no room for all: a node that has begun is done before the next begins, soon after it was decided about."""
+"""The order of calls that wait for a slot: a node in progress is finished before the next one begins, soon after its
+decision.
+"""
 
 
 class CallBatch:
-    """Of one step of one node. What is refused for one object is no trouble of the others.
+    """The calls of one step of one node. A refusal for one object does not affect the others.
 
-    ``acted`` is what holds for each call; ``refusals`` are the node's, by uid, and are kept up. ``check`` is what each call
-    begins with. It is begun while calls wait for room, shortly before it is their turn: they would all keep their places
-    until it is answered else, and nothing else would be done meanwhile.
+    ``acted`` holds the fields that all calls share; ``refusals``, by UID, are the node's and are updated. Each call
+    begins with ``check``. While calls wait for slots, a check is started shortly before their turn: otherwise all of
+    them would hold their slots until it is answered, and no other call could run.
     """
 
     def __init__(
@@ -40,17 +42,16 @@ class CallBatch:
         self._tell = tell
         self._check = check
         self._checking: asyncio.Task[None] | None = None
-        """The check that was begun ahead of calls."""
+        """The check that was started ahead of the calls."""
         self._failures: list[LastcallError] = []
         self.sent: set[str] = set()
-        """Uids that a call notes as it sends its first write, which may be carried out also if nothing is answered; or at
-        which the server fails before."""
+        """UIDs whose call sent its first write, which may take effect even unanswered, or failed just before it."""
 
     async def call_all(self, objects: Sequence[tuple[str, str, str]], call: Callable[[str], Awaitable[None]]) -> None:
-        """``call`` for the uid of each object (uid, namespace, name).
+        """Runs ``call`` for the UID of each object (UID, namespace, name).
 
-        The first failure that holds for all ends the step and is raised, when what was under way has come back. So is a
-        mistake of ours, when all have: no call outlives the step.
+        The first failure that affects all objects ends the step, and is raised after the running calls have returned.
+        So is an internal error, after all calls: no call outlives the step.
         """
         async with self._without_check_left():
             over = await asyncio.gather(*(self._call_one(*found, call) for found in objects), return_exceptions=True)
@@ -70,7 +71,7 @@ class CallBatch:
         except (RefusedForSafety, TimedOut, Unavailable, ApiFailure) as failure:
             if not self._concerns_object(uid, failure):
                 return
-            gone = api_refusals.is_object_gone(failure)  # that is what was wanted, and somebody else has done it
+            gone = api_refusals.is_object_gone(failure)  # the intended result, achieved by another client
             error = "" if gone else str(failure)
             self._remember_refusal(uid, None if gone else failure)
         self._tell(
@@ -87,14 +88,14 @@ class CallBatch:
         )
 
     async def _attempt_call(self, uid: str, call: Callable[[str], Awaitable[None]]) -> bool:
-        """Whether it was made: not after one has failed for a reason that holds for all."""
+        """Whether the call was made: none is, after one has failed for a reason that affects all."""
         if self._failures:
             return False
         await call(uid)
         return True
 
     def _check_ahead(self) -> None:
-        """Begins a check that nobody waits for; the calls make their own, and have its answer if it is new enough."""
+        """Starts a check without waiting for it; the calls run their own, which reuses its answer if it is recent."""
         if self._checking is None or self._checking.done():
             self._checking = asyncio.create_task(self._check_quietly())
 
@@ -104,7 +105,7 @@ class CallBatch:
 
     @asynccontextmanager
     async def _without_check_left(self) -> AsyncGenerator[None, None]:
-        """No check outlives the step."""
+        """Cancels the running check, so that none outlives the step."""
         try:
             yield
         finally:
@@ -113,7 +114,7 @@ class CallBatch:
                 await asyncio.gather(self._checking, return_exceptions=True)
 
     def _concerns_object(self, uid: str, failure: LastcallError) -> bool:
-        """Whether it says something of this object: a call that nothing was sent for says nothing but that the step ends."""
+        """Whether the failure is about this object: a call that sent nothing only ends the step."""
         ends = api_refusals.ends_step(failure, sent=uid in self.sent)
         if ends:
             self._failures.append(failure)

@@ -1,4 +1,4 @@
-"""Calls to the API server, many at a time but not too many; a server that asks for a pause gets it."""
+"""Limits concurrent calls to the API server, and obeys the server's ``Retry-After``."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -10,15 +10,16 @@ from lastcall.ports.node import Clock
 T = TypeVar("T")
 
 PAUSE = 1.0
-"""Seconds, if a server that has too much to do does not say how long it needs."""
+"""Seconds to wait if an overloaded server does not say how long."""
 LONGEST = 32.0
-"""Seconds for which all wait at most because of one answer: kube-apiserver that is too busy asks for no more
-(``maxRetryAfter`` in its ``dropped_requests_tracker.go``)."""
+"""The most seconds for which one answer delays all calls: an overloaded kube-apiserver asks for no more
+(``maxRetryAfter`` in its ``dropped_requests_tracker.go``).
+"""
 _TRIES = 5
 
 
 class CallLimiter:
-    """For the whole controller: ``room`` calls are under way at a time, over all nodes."""
+    """Limits the calls of the whole controller, over all nodes, to ``room`` at a time."""
 
     def __init__(self, room: int, clock: Clock) -> None:
         self._room = RankedSemaphore(room)
@@ -27,18 +28,18 @@ class CallLimiter:
 
     @property
     def is_busy(self) -> bool:
-        """Whether calls wait for room."""
+        """Whether calls wait for a slot."""
         return self._room.has_waiters
 
     async def run(
         self, call: Callable[[], Awaitable[T]], *, rank: int = 0, soon: Callable[[], object] | None = None
     ) -> T:
-        """The call's result; one that is answered by 429 is made again, after the pause that the server asks for.
+        """Runs the call and returns its result; after a 429 it is retried, after the pause that the server asks for.
 
-        All others wait for the same pause: it is the server that is busy, not one object. NotNow at once if it is a
-        webhook that asks for it, which says nothing of other objects; and if it is longer than ``LONGEST``, for which
-        all wait then. Of those that wait for room the lowest ``rank`` is next, and of the same rank who came first;
-        ``soon`` is called when the turn of one that waits is near.
+        All other calls wait for the same pause, because the server is busy, not one object. TooManyRequests is raised
+        at once if a webhook asks for the pause, which concerns no other object, and if the pause exceeds ``LONGEST``,
+        for which all calls wait then. Of the waiting calls the lowest ``rank`` runs next, then first come, first
+        served. ``soon`` is called when a waiting call's turn is near.
         """
         async with self._room.acquire_slot(rank, soon):
             return await self._call_with_retries(call)

@@ -1,4 +1,4 @@
-"""Gathers the Case of one node, live: the decision that follows is made from nothing else."""
+"""Builds the Case of one node from live reads; the decision uses nothing else."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -32,27 +32,29 @@ from lastcall.model.observed import FailoverPod, LiveNode, WatchedAttachment
 from lastcall.ports.node import Clock
 
 AT_A_TIME = 4
-"""Nodes that are read at a time: where hundreds are lost at once the first one is done before the last one is read."""
+"""The number of nodes that are read concurrently: with hundreds lost at once, the first failover does not wait for the
+last read.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GatheredCase:
-    """A Case, and what was read for it that carrying out a step needs."""
+    """A Case together with the objects that the execution of its step needs."""
 
     case: Case
     node: LiveNode | None
     pods: dict[str, FailoverPod]
-    """By uid; as the answers to what was asked for since have shown them."""
+    """By UID; updated from the answers to later calls."""
     attachments: Sequence[WatchedAttachment]
     facts: tuple[Fact, ...]
     listed: float = 0.0
-    """When the pods were asked for."""
+    """When the list of pods was requested."""
     removed: bool = False
-    """Pods were removed since: that nothing is left is known by the answers to that alone, and by no list of the whole node."""
+    """Pods were removed since: that none remains is known only from those answers, not from a list of the node."""
 
 
 class CaseBuilder:
-    """For all nodes."""
+    """Builds the Cases of all nodes."""
 
     def __init__(
         self, cluster: FailoverApi, leadership: Leadership, observing: ClusterView, clock: Clock, terms: ControllerTerms
@@ -67,7 +69,7 @@ class CaseBuilder:
         self._etcd: frozenset[str] = frozenset()
         self.guard = StormGuard(cluster, observing)
         self.leads_since = float("-inf")
-        """``Case.leads_since``, as the controller says."""
+        """``Case.leads_since``, set by the controller."""
 
     async def build(
         self,
@@ -81,9 +83,10 @@ class CaseBuilder:
         before: GatheredCase | None = None,
         rank: int = 0,
     ) -> GatheredCase:
-        """Reads the node and its Lease, or takes ``reading``, and its pods, or takes those from ``before``.
+        """Reads the node and its Lease, or reuses ``reading``; lists its pods, or reuses those of ``before``.
 
-        Where many are to be read at once those with the lowest ``rank`` are read first. One that the watch does not know (any more) is missing.
+        If many nodes are to be read at once, the lowest ``rank`` is read first. A node that the watch does not know
+        (any more) counts as missing.
         """
         try:
             async with self._room.acquire_slot(rank):
@@ -128,7 +131,7 @@ class CaseBuilder:
     async def _read_node_state(
         self, name: str, reading: NodeReading, before: Sequence[FailoverPod] | None
     ) -> tuple[LiveNode, Sequence[FailoverPod], Sequence[Fact]]:
-        """The Node, its pods, and what its agent says of its watchdog and of its going down."""
+        """Reads the Node, its pods, and its agent's watchdog Lease and shutdown announcement."""
         knot = self._observing.tracked_nodes.get(name)
         if knot is None:
             raise NotFound(f"no node {name} has been heard of")
@@ -157,21 +160,21 @@ class CaseBuilder:
         knot.seen.update_fencer_bases(devices.answer_bases)
 
     def _fence_node(self, node: LiveNode) -> FenceNode:
-        """What fences are checked by, with the other Node that shows the same system UUID, if there is one."""
+        """The identity for fence checks, with the other Node that shows the same system UUID, if one exists."""
         mine = node.fence_node
         return structs.replace(
             mine, shared_with=self._observing.node_indexes.node_sharing_uuid(mine.name, mine.system_uuid)
         )
 
     def fencer_refusal(self, name: str, node: LiveNode, fencer: Fencer) -> str:
-        """Why a fencer is not used for a node as it was read; asked anew right before an order (``Device.rival``)."""
+        """Why a fencer is not used for a node as read; checked again right before an order (``FencerState.rival``)."""
         knot = self._observing.tracked_nodes.get(name)
         if knot is None or knot.choice.policy is None:
             return ""
         return self._observing.fencer_refusal(node.fence_node, fencer, knot.choice.policy, self._clock.boottime())
 
     async def verify_rivals_live(self, name: str, node: LiveNode, fencer: Fencer) -> str:
-        """The same, after a live look at each other Node that the fencer may strike, and that is not heard of."""
+        """The same, after a live read of each silent rival Node that the fencer may hit."""
         knot = self._observing.tracked_nodes.get(name)
         if knot is None or knot.choice.policy is None:
             return ""
@@ -183,7 +186,7 @@ class CaseBuilder:
         return self.fencer_refusal(name, node, fencer)
 
     async def _watchdog_evidence(self, name: str, asked: float) -> WatchdogSeen | None:
-        """What the node's own Lease says, read live, if the watch has shown that it has one."""
+        """The evidence from the node's watchdog Lease, read live if the watch has shown one."""
         if not self._observing.watchdog_of(name):
             return None
         lease = await self._cluster.read_watchdog_lease(name)
@@ -199,7 +202,7 @@ class CaseBuilder:
         return fact
 
     def _assess_watchdog(self, watched: watchdog_observation.WatchdogObservation, read: float) -> WatchdogSeen | None:
-        """By what its Lease has said since it was seen to say so, and by what those say whom its agent counts."""
+        """Combines the Lease's state since it was first seen with the reports of the peers that its agent counts."""
         peers = watched.promise.peers if watched.promise else None
         others = self._observing.calmness.silent_counts(peers.nodes, self._clock.boottime()) if peers else ()
         return watchdog_observation.watchdog_evidence(
@@ -209,7 +212,7 @@ class CaseBuilder:
     # -- concluding ----------------------------------------------------------------------------------------------------
 
     def _base_case(self, knot: TrackedNode, node: LiveNode, facts: Sequence[Fact]) -> Case:
-        """Without what is left on the node, and what may be done about it."""
+        """The Case without the pods and volumes on the node, and without its fencers."""
         now, wall = self._clock.boottime(), self._clock.wall()
         policy, seen = knot.choice.policy, knot.seen
         boot = seen.boot
@@ -233,9 +236,9 @@ class CaseBuilder:
         )
 
     def _limit_answer(self, name: str, boot: Boot | None, policy: FencePolicy | None) -> LimitAnswer:
-        """By what is known when it is asked: nothing may happen between the answer and the claim that follows from it."""
+        """Evaluates the limits on current state: no await may come between the answer and the claim that follows."""
         if policy is None or boot is None:
-            return LimitAnswer(allowed=False, why="no policy holds for it")
+            return LimitAnswer(allowed=False, why="no FencePolicy applies to it")
         now, wall = self._clock.boottime(), self._clock.wall()
         return self.guard.may_fence(name, boot.id, policy, etcd=self._etcd, now=now, wall=wall)
 
@@ -253,4 +256,4 @@ class CaseBuilder:
 
 
 async def _return_nothing() -> None:
-    """What is not asked for."""
+    """Replaces a read that is not needed."""

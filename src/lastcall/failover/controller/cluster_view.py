@@ -1,7 +1,7 @@
-"""What the controller knows of all nodes: from what it hears to facts, and to who is in trouble.
+"""The controller's view of all nodes: converts watched changes to facts, and finds the nodes in trouble.
 
-It keeps a few fields of each node and nothing of pods. That something is not heard of any more is noticed by time: each
-node has a moment at which it is late, and ``touch_late_nodes`` says when the next one is to be looked at.
+It keeps a few fields of each node and nothing about pods. Silence is detected by time: each node has a time at which it
+becomes overdue, and ``touch_late_nodes`` returns when to check next.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,11 +35,11 @@ from lastcall.model.observed import (
 )
 
 _CONTACTS = 3600.0
-"""Seconds for which it is known how many nodes the API server had heard from."""
+"""Seconds for which the number of reachable nodes is remembered."""
 
 
 class ClusterView:
-    """``touched`` hears the name of each node about which something is new, but nothing of mere heartbeats."""
+    """The view of all nodes. ``touched`` is called with the name of each node that changed by more than a heartbeat."""
 
     def __init__(self, touched: Callable[[str], None]) -> None:
         self.clock = ClockJumps()
@@ -47,11 +47,11 @@ class ClusterView:
         self.calmness = OutageReportLog()
         self.storage = StorageLeaseReports()
         self.most_lost: float | None = None
-        """When more than half of all nodes were last seen to be silent at once; None: never."""
+        """The last time at which more than half of all nodes were silent at once; None: never."""
         self._touched = touched
         self._knots: dict[str, TrackedNode] = {}
         self._leases: dict[str, WatchedLease] = {}
-        """Of nodes that are not there (yet)."""
+        """Leases of nodes that do not exist (yet)."""
         self._watchdogs: dict[str, watchdog_observation.WatchdogObservation] = {}
         self._hearsay = PeerReports()
         self._words: dict[str, node_shutdown_facts.ObservedShutdown] = {}
@@ -67,7 +67,7 @@ class ClusterView:
     # -- hearing -------------------------------------------------------------------------------------------------------
 
     def handle_change(self, heard: ObjectChange, now: float) -> None:
-        """Something that is watched is as it is told now."""
+        """Applies a change of a watched object."""
         if not heard.name:
             if heard.what is WatchedKind.LEASES and heard.what not in self._synced:
                 self._start_observing_leases(now)
@@ -91,7 +91,7 @@ class ClusterView:
                 self._handle_policy(heard.name, heard.now)
 
     def _start_observing_leases(self, now: float) -> None:
-        """Nodes may have been known for long, if the API server was away when Leases were to be listed: none was silent."""
+        """Restarts observation: nodes may be known before the first list of Leases; their silence is no evidence."""
         for knot in self._knots.values():
             knot.seen.restart_observation(now)
 
@@ -149,7 +149,7 @@ class ClusterView:
             self.observe_watchdog(name, lease, now)
 
     def _update_roster(self) -> None:
-        """Which nodes there are, once that is known: agents count them too."""
+        """Records the set of nodes once it is complete; agents count it too."""
         if WatchedKind.NODES in self._synced:
             self.calmness.rosters.record_nodes(self._knots)
 
@@ -190,7 +190,7 @@ class ClusterView:
         self._touch_all()
 
     def _index_traces(self, knot: TrackedNode) -> None:
-        """By what the Node may be known again under another name."""
+        """Indexes the traces by which the Node may be recognized under another name."""
         every = (entry.policy for entry in self._entries if entry.policy)
         self._lookalikes.update_node(
             knot.seen.name, duplicate_nodes.node_traces(knot.node.fence_node, knot.choice.policy, every)
@@ -205,12 +205,12 @@ class ClusterView:
 
     @property
     def has_synced(self) -> bool:
-        """Whether all that is there has been told once."""
+        """Whether all kinds have been listed once."""
         return not self.waiting_for
 
     @property
     def waiting_for(self) -> str:
-        """What has not been told yet."""
+        """The kinds that have not been listed yet."""
         return ", ".join(one.value for one in WatchedKind if one not in {*self._synced, *OPTIONAL})
 
     @property
@@ -220,33 +220,33 @@ class ClusterView:
 
     @property
     def node_indexes(self) -> NodeIndexes:
-        """Which of them tell of fencings, and which show a system UUID."""
+        """The indexes of nodes by recorded fencings and by system UUID."""
         return self._noted
 
     @property
     def policy_objects(self) -> Mapping[str, Any]:
-        """The policy objects by name, as they were told."""
+        """The policy objects by name, as delivered."""
         return self._policies
 
     def is_in_trouble(self, name: str, now: float) -> bool:
-        """Whether a node is there and in trouble."""
+        """Whether the node exists and is in trouble."""
         knot = self._knots.get(name)
         return knot is not None and knot.is_in_trouble(now)
 
     def attachments_of(self, name: str) -> Iterable[WatchedAttachment]:
-        """Of a node."""
+        """The VolumeAttachments of a node."""
         return self._attachments.get(name, {}).values()
 
     def watchdog_of(self, name: str) -> watchdog_observation.WatchdogObservation | None:
-        """What a node's own Lease says of its watchdog; None if it has none."""
+        """The last observation of a node's watchdog Lease; None without one."""
         return self._watchdogs.get(name)
 
     def shutdown_of(self, name: str) -> node_shutdown_facts.ObservedShutdown | None:
-        """What a node has said last of its going down; None if it has said nothing."""
+        """A node's last shutdown announcement; None without one."""
         return self._words.get(name)
 
     def observe_watchdog(self, name: str, lease: WatchedLease, now: float) -> watchdog_observation.WatchdogObservation:
-        """A node's own Lease as it was read."""
+        """Records a node's watchdog Lease as read."""
         watched = self._watchdogs[name] = watchdog_observation.observe_lease(
             self._watchdogs.get(name), annotations=lease.metadata.annotations, renewed=lease.spec.renew_time, now=now
         )
@@ -269,18 +269,21 @@ class ClusterView:
         *,
         since: node_shutdown_facts.ObservedShutdown | None = None,
     ) -> None:
-        """A node's own word as it was told, or read; ``since``: what was known of it when that was asked for."""
+        """Records a node's shutdown announcement; ``since``: the last observation when the read began."""
         first = WatchedKind.SHUTDOWNS not in self._synced
         self._words[name] = node_shutdown_facts.observe_shutdown(
             self._words.get(name), shutdown, now, first=first, since=since
         )
 
     def find_rivals(self, node: FenceNode, fencer: Fencer, policy: FencePolicy) -> Iterable[str]:
-        """The other Nodes that a fencer of ``observe_node`` may strike, whether they are heard of or not."""
+        """The other Nodes that a fencer of this node may hit, silent or not."""
         return duplicate_nodes.find_rivals(node, fencer, policy, self._lookalikes)
 
     def fencer_refusal(self, node: FenceNode, fencer: Fencer, policy: FencePolicy, now: float) -> str:
-        """Why a fencer of ``observe_node`` is not used: another Node that it may strike is heard of. Empty if none is."""
+        """Why a fencer of this node is not used: another Node that it may hit shows signs of life.
+
+        Empty if none does.
+        """
         return duplicate_nodes.fencer_refusal(
             node, fencer, policy, self._lookalikes, lambda name: not self._knots[name].is_silent(now)
         )
@@ -288,7 +291,10 @@ class ClusterView:
     # -- time ----------------------------------------------------------------------------------------------------------
 
     def touch_late_nodes(self, now: float) -> float | None:
-        """Touches the nodes that have become late by ``record_nodes``; when to ask again. A node that was heard of is put off."""
+        """Touches the nodes that have become overdue; returns when to check again.
+
+        A node with a sign of life is postponed.
+        """
         for name in self._alarms.pop_due(now):
             knot = self._knots.get(name)
             if knot is None:
@@ -300,7 +306,7 @@ class ClusterView:
         return self._alarms.next_due
 
     def count_reachable(self, now: float) -> None:
-        """Notes how many nodes the API server has heard from: what watchdogs prove, and who may be fenced, depends on it."""
+        """Records how many nodes the API server has contact with; watchdog proofs and the storm limits depend on it."""
         reachable = sum(not knot.is_silent(now) for knot in self._knots.values())
         nodes = len(self._knots)
         if 2 * reachable < nodes:

@@ -1,7 +1,7 @@
-"""What the controller acts through, one narrow role each; adapters play them.
+"""The ports of the failover controller, one narrow protocol each; adapters implement them.
 
-Errors are those of ``lastcall.errors``: Unavailable, TimedOut and NotNow may be tried again, Conflict means that the object
-is not as it was read, NotFound that it is gone.
+Errors are those of ``lastcall.errors``: Unavailable, TimedOut and TooManyRequests may be retried; Conflict means that
+the object is not as it was read; NotFound that it is gone.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -21,78 +21,78 @@ from lastcall.model.snapshot import DatedTaint
 
 
 class FailoverApi(Protocol):
-    """The API server, as far as it is asked."""
+    """The API server, as far as the controller uses it."""
 
     @property
     def api_failed_at(self) -> float | None:
-        """When requests last failed in such a number that the server, or the way to it, has; on the clock's boottime.
+        """The last boottime at which so many requests failed that the server, or the way to it, counts as broken.
 
-        None: never. Requests that are for people alone, such as events, do not count.
+        None: never. Requests that only serve output, such as events, do not count.
         """
         ...
 
     @property
     def api_trouble(self) -> str:
-        """How many had failed then, and the last of them, as the beginning of a sentence; empty: none."""
+        """How many requests failed then, and the last one, as the beginning of a sentence; empty: none."""
         ...
 
     @property
     def watch_trouble(self) -> str:
-        """Why something that is watched is not known as it is now; empty if all is."""
+        """Why the state of a watched kind is outdated; empty if none is."""
         ...
 
     async def follow_objects(self, hear: Callable[[ObjectChange], None]) -> None:
-        """Tells everything that is there, and every change; never ends. What fails is tried again."""
+        """Delivers all existing objects and every change; never ends. Failures are retried."""
         ...
 
     async def read_node(self, name: str) -> LiveNode:
-        """Read live; NotFound."""
+        """Reads live. NotFound."""
         ...
 
     async def list_nodes(self) -> Sequence[WatchedNode]:
-        """All Nodes, read live, but those that cannot be decoded."""
+        """Lists all Nodes live, except for those that cannot be decoded."""
         ...
 
     async def read_node_lease(self, name: str) -> WatchedLease | None:
-        """The Lease that a node renews, read live; None if there is none."""
+        """Reads the Lease that a node's kubelet renews, live; None without one."""
         ...
 
     async def read_watchdog_lease(self, name: str) -> WatchedLease | None:
-        """The Lease by which a node's agent tells of its watchdog, read live; None if there is none."""
+        """Reads a node's watchdog Lease, live; None without one."""
         ...
 
     async def list_watchdog_leases(self) -> Sequence[WatchedLease]:
-        """All Leases by which agents tell of their watchdogs, read live."""
+        """Lists all watchdog Leases live."""
         ...
 
     async def read_shutdown(self, name: str) -> NodeShutdown | None:
-        """A node's own word on its going down, read live; None if there is none, or the right to read it is missing."""
+        """Reads a node's shutdown announcement, live; None without one, or without the permission to read it."""
         ...
 
     async def list_pods(self, node: str) -> Sequence[FailoverPod]:
-        """Those that are bound to a node, read live."""
+        """Lists the pods bound to a node, live."""
         ...
 
     async def read_pod(self, namespace: str, name: str) -> FailoverPod | None:
-        """One pod, read live; None if there is none."""
+        """Reads one pod live; None if it does not exist."""
         ...
 
     def list_pods_by_labels(
         self, namespace: str, labels: Mapping[str, str]
     ) -> AsyncGenerator[Sequence[FailoverPod], None]:
-        """Those of a namespace that have all these labels, read live, page by page: the next is read when it is wanted."""
+        """Lists the pods with all these labels in a namespace, live and page by page; pages are read on demand."""
         ...
 
     async def read_attachment(self, name: str) -> WatchedAttachment:
-        """A VolumeAttachment, read live; NotFound."""
+        """Reads a VolumeAttachment live; NotFound."""
         ...
 
     async def find_claim(self, volume: str) -> tuple[str, str] | None:
-        """Namespace and name of the claim to which a PersistentVolume is bound; None if there is none."""
+        """Namespace and name of the claim to which a PersistentVolume is bound; None if it is unbound or missing."""
         ...
 
     async def list_etcd_nodes(self) -> frozenset[str]:
-        """The nodes on which a static pod of etcd runs."""
+        """The nodes that run a static pod of etcd."""
         ...
 
     async def update_node(
@@ -104,33 +104,34 @@ class FailoverApi(Protocol):
         taints: Sequence[DatedTaint] | None = None,
         keep_word: bool = False,
     ) -> LiveNode:
-        """Our mark (empty: none any more), what it was fenced for, the taints, in one write; None leaves what is there.
+        """Writes our mark (empty: removes it), the fencing history and the taints in one write; None keeps a field.
 
-        With the mark goes a person's word that the machine is dead, but for ``keep_word``. Conflict if the Node is not as it
-        was read, so that nothing of others is lost.
+        A removed or written mark also removes a person's acknowledgement, unless ``keep_word``. Conflict if the Node
+        changed since it was read, so that no other writer's change is lost.
         """
         ...
 
     async def add_pod_condition(self, pod: FailoverPod, condition: Mapping[str, Any]) -> None:
-        """Adds a condition. Conflict if it is another pod, NotFound if it is gone."""
+        """Adds a condition to a pod. Conflict if it is another pod, NotFound if it is gone."""
         ...
 
     async def fail_pod(self, pod: FailoverPod, condition: Mapping[str, Any] | None) -> FailoverPod:
-        """Its phase becomes Failed, and ``condition``, if given, is added in the same write; the pod as it is then.
+        """Sets the phase to Failed and adds ``condition``, if given, in the same write; returns the resulting pod.
 
-        Refused (kube-apiserver's 422: a UID is immutable) or Conflict if it is another pod, NotFound if it is gone.
+        RequestRefused (kube-apiserver's 422: a UID is immutable) or Conflict if it is another pod, NotFound if it is
+        gone.
         """
         ...
 
     async def delete_pod(self, namespace: str, name: str, *, uid: str, grace: int | None) -> FailoverPod | None:
-        """Deletes; ``grace`` None: its own. The pod as the answer shows it; None if it does not.
+        """Deletes a pod; ``grace`` None: its own grace period. Returns the pod from the answer; None if it holds none.
 
         Conflict if it is another pod, NotFound if it is gone.
         """
         ...
 
     async def delete_attachment(self, name: str, *, uid: str, revision: str) -> None:
-        """Conflict if it is another one, or not as it was read, NotFound if it is gone."""
+        """Deletes a VolumeAttachment. Conflict if it is another one or has changed since, NotFound if it is gone."""
         ...
 
     async def write_policy_status(self, name: str, status: Mapping[str, Any]) -> None:
@@ -138,38 +139,38 @@ class FailoverApi(Protocol):
         ...
 
     async def create_event(self, told: ClusterEvent) -> None:
-        """A new event."""
+        """Creates an event."""
         ...
 
 
 class Leadership(Protocol):
-    """Who may act. ``adapters.kube.election.Election`` is one."""
+    """The controller's leadership. ``adapters.kube.leader_election.LeaderElector`` implements it."""
 
     @property
     def leads(self) -> bool:
-        """Whether we may act now."""
+        """Whether this controller may act now."""
         ...
 
     @property
     def leading_until(self) -> float:
-        """Boottime until which we may act for certain."""
+        """The boottime until which this controller may certainly act."""
         ...
 
     @property
     def sole_until(self) -> float:
-        """Boottime until which nobody else leads, if we lead now: what has begun is over by then."""
+        """The boottime until which no other controller leads, if this one leads now: its work must be over by then."""
         ...
 
     @property
     def last_renewal(self) -> float:
-        """Boottime at which the renewal was asked for that was answered last, if we lead."""
+        """The boottime at which the last confirmed renewal was sent, if this controller leads."""
         ...
 
     @property
     def holder(self) -> str:
-        """Who leads, as it was read last."""
+        """The current leader, as last read."""
         ...
 
     async def confirm_leading(self) -> bool:
-        """Whether we lead, as the API server says now; its error if that cannot be known."""
+        """Asks the API server whether this controller leads now; raises its error if that cannot be determined."""
         ...

@@ -1,4 +1,4 @@
-"""Events are written one after the other, beside the work that they tell of; too many at once are dropped."""
+"""Writes events one after the other, beside the work that they report; drops events if too many are queued."""
 
 import logging
 from collections import deque
@@ -13,13 +13,13 @@ from lastcall.model.observed import ClusterEvent
 from lastcall.ports.node import Clock
 
 MOST = 500
-"""Events that wait."""
+"""The most queued events."""
 
 log = logging.getLogger(__name__)
 
 
 class EventWriter:
-    """``handle_event`` is a listener; ``run`` writes what it has heard."""
+    """The event recorder: ``handle_event`` is a listener, ``run`` writes the queued events."""
 
     def __init__(self, cluster: FailoverApi, clock: Clock) -> None:
         self._cluster = cluster
@@ -27,12 +27,12 @@ class EventWriter:
         self._waiting: deque[ClusterEvent] = deque()
         self._uids: dict[str, str] = {}
         self._repeats: dict[str, EventRepeats] = {}
-        """By node, until it is well or another controller leads."""
+        """By node, until the node is healthy or another controller leads."""
         self._new = Signal()
         self.dropped = 0
 
     def handle_event(self, happening: Happening) -> None:
-        """Never waits."""
+        """Queues the events of a happening. Never waits."""
         self._forget(happening)
         for told in event_texts.events_for(happening, self._uids):
             due = self._due_event(told, happening)
@@ -54,7 +54,7 @@ class EventWriter:
                 self._uids.clear()
 
     def _due_event(self, told: ClusterEvent, happening: Happening) -> ClusterEvent | None:
-        """None for an event of a Node that is not to be told again now."""
+        """The event to write; None for a Node's event that must not be repeated now."""
         if told.namespace:
             return told
         limit = event_texts.holding_limit(happening)
@@ -62,7 +62,7 @@ class EventWriter:
         return repeats.due_event(told, self._clock.boottime(), limit="" if limit == event_texts.FENCERS else limit)
 
     async def run(self) -> None:
-        """Never ends. An event that cannot be written is told in the log."""
+        """Writes queued events; never ends. An event that cannot be written is logged."""
         while True:
             while not self._waiting:
                 await self._new.next()
@@ -70,4 +70,4 @@ class EventWriter:
             try:
                 await self._cluster.create_event(told)
             except LastcallError as error:
-                log.warning("the event %s (%s) is lost: %s", told.reason, told.message, error)
+                log.warning("event %s (%s) is lost: %s", told.reason, told.message, error)

@@ -1,8 +1,8 @@
-"""The failover controller: watches all nodes, and fails over those that are gone, while it leads.
+"""The failover controller: watches all nodes, and fails over lost ones while it leads.
 
-It observes whether it leads or not, so that a new leader knows what his eyes have seen; it acts only within ``act``, which
-the leader election runs and cancels. What is under way then is given up at the next await: all of it can be gone on with by
-whoever leads next, from what the cluster says.
+It observes whether or not it leads, so that a new leader already has its own observations. It acts only within ``act``,
+which the leader election runs and cancels. Running work is then abandoned at its next await: any later leader can
+continue it from the state of the cluster.
 """
 
 import logging
@@ -36,19 +36,19 @@ from lastcall.ports.fences import FenceFactory
 from lastcall.ports.node import Clock
 
 CONCURRENCY = 50
-"""Calls to the API server that are under way at a time."""
+"""The number of concurrent calls to the API server."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
-"""Seconds after a mistake of ours about a node, and after many."""
+"""Seconds after an internal error about a node, and after many."""
 _SHORTEST_PAUSE, _LONGEST_TO_LEARN = 0.5, 8.0
-"""Seconds after a list of Nodes that has failed, and after many."""
+"""Seconds after a failed list of Nodes, and after many."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerPorts:
-    """Everything that the controller acts through."""
+    """The ports of the controller."""
 
     clock: Clock
     cluster: FailoverApi
@@ -58,7 +58,7 @@ class ControllerPorts:
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerStatus:
-    """What the controller tells about itself. ``waiting_for`` is empty when it has seen everything once."""
+    """The controller's report on itself. ``waiting_for`` is empty once all watched kinds have been listed."""
 
     leads: bool
     waiting_for: str
@@ -68,7 +68,7 @@ class ControllerStatus:
 
 
 class FailoverController:
-    """``observe`` and ``act`` run side by side; ``act`` only while this controller leads."""
+    """The controller. ``observe`` and ``act`` run concurrently; ``act`` only while this controller leads."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class FailoverController:
     # -- always --------------------------------------------------------------------------------------------------------
 
     async def observe(self) -> None:
-        """Hears what is watched, and looks at its own clocks. Never ends."""
+        """Follows the watched objects, and checks the clocks. Never ends."""
         await wait_first(self._cluster.follow_objects(self._handle_change), self._check_clocks())
 
     def _handle_change(self, heard: ObjectChange) -> None:
@@ -115,11 +115,11 @@ class FailoverController:
             self._heeding.changed.set()
 
     async def _check_clocks(self) -> None:
-        """Each second: who has become late, and whether time has jumped."""
+        """Every second: finds overdue nodes and detects clock jumps."""
         while True:
             now = self._clock.boottime()
             if self.observing.clock.detect_jump(now, self._clock.wall()):
-                log.warning("time has jumped: nobody is fenced until the view of the cluster is to be trusted again")
+                log.warning("time has jumped: no node is fenced until the view of the cluster is reliable again")
             self.observing.count_reachable(now)
             again = self.observing.touch_late_nodes(now)
             wait = PERIOD if again is None else max(0.0, min(PERIOD, again - now))
@@ -128,7 +128,7 @@ class FailoverController:
     # -- while it leads ------------------------------------------------------------------------------------------------
 
     async def act(self) -> None:
-        """Fails nodes over, until it is cancelled. What a worker has begun is given up then."""
+        """Fails nodes over until it is cancelled. The work of the reconcilers is then abandoned."""
         self._gathering.leads_since = self._clock.boottime()
         while not self.observing.has_synced:
             await self._seen.next()
@@ -149,7 +149,7 @@ class FailoverController:
             await group.cancel()
 
     async def _learn_marks(self) -> None:
-        """Lists all Nodes: until that has succeeded nothing is fenced. The nodes in trouble are looked at with what it tells."""
+        """Lists all Nodes; until that succeeds nothing is fenced. Then checks the nodes in trouble again."""
         pause = _SHORTEST_PAUSE
         while not await self._try_learn_marks():
             await self._clock.sleep(pause)
@@ -165,9 +165,9 @@ class FailoverController:
             found = await self._cluster.list_nodes()
             return self._gathering.guard.learn_nodes(found, now=self._clock.boottime(), wall=self._clock.wall())
         except LastcallError as error:
-            log.warning("all Nodes are to be read before any is fenced, and cannot be: %s", error)
+            log.warning("cannot list all Nodes, which is required before any is fenced: %s", error)
         except Exception:
-            log.exception("no node is fenced: what is on all Nodes is not understood, by a mistake of this program")
+            log.exception("no node is fenced: an internal error occurred while reading the marks of all Nodes")
         return False
 
     def _wake_reconciler(self, name: str) -> None:
@@ -196,7 +196,7 @@ class FailoverController:
         self._group.start(self._run_reconciler(worker), f"failover of {name}")
 
     async def _run_reconciler(self, worker: NodeReconciler) -> None:
-        """A mistake of ours about one node, as by an object that nobody foresaw, holds up this one alone."""
+        """Contains an internal error about one node, such as one from an unforeseen object, to that node."""
         pause = _FIRST_PAUSE
         while not await self._run_once(worker):
             await self._clock.sleep(pause)
@@ -212,8 +212,8 @@ class FailoverController:
         try:
             await worker.run()
         except Exception as error:
-            log.exception("what is done about node %s has broken off by a mistake of this program", worker.name)
-            worker.sentence = f"broken off by a mistake of this program, and begun anew after a pause: {error!r}"
+            log.exception("the failover of node %s was interrupted by an internal error", worker.name)
+            worker.sentence = f"interrupted by an internal error, and restarted after a pause: {error!r}"
             self._notify_listeners(ReconcilerFailed(node=worker.name, error=error))
             return False
         return True
@@ -222,17 +222,17 @@ class FailoverController:
 
     @property
     def reconcilers(self) -> Sequence[NodeReconciler]:
-        """One for each node in trouble, while this controller leads."""
+        """One reconciler for each node in trouble, while this controller leads."""
         return tuple(self._workers.values())
 
     def _cases_in_trouble(self) -> Mapping[str, Case | None]:
-        """The nodes in trouble as they were last decided about, by name; None: not yet."""
+        """The nodes in trouble by name, with the Case of the last decision; None: not decided yet."""
         found = self._workers.items()
         return {name: worker.gathered.case if worker.gathered else None for name, worker in found}
 
     @property
     def status(self) -> ControllerStatus:
-        """As it is now."""
+        """The current status."""
         now = self._clock.boottime()
         knots = self.observing.tracked_nodes.values()
         return ControllerStatus(

@@ -1,9 +1,11 @@
-"""Orders to fences: one that takes longer than our lease lasts has its end put off while we go on leading.
+"""Orders to fencers; the deadline of an order is extended while this controller leads and the node stays silent.
 
-A machine that is to go off may come back meanwhile, or boot anew: the order is given up then, for it would strike who lives.
+A machine may come back or reboot during an order: the order is cancelled then, because it would power off a node that
+has come back.
 
-Whoever runs it ends it by himself at the moment that he was told last. So if this process stands still, or dies, or leads no
-more, the order is over before anybody else may lead, and a healthy leader kills no order of his own early.
+The helper process aborts the order at the last deadline it received. So if this process hangs, dies or loses its
+leadership, the order is over before another controller may lead; and a healthy leader does not abort its own order
+early.
 """
 
 import asyncio
@@ -20,16 +22,16 @@ from lastcall.failover.reporting.controller_events import CallReported, Listener
 from lastcall.ports.node import Clock
 
 Order = Callable[[str, float], Awaitable[str]]
-"""To a fence by its name, which may take so many seconds: why it has failed, empty if it was accepted."""
+"""Calls a fence by name with a limit in seconds; returns the reason of a failure, empty if the order was accepted."""
 
 EVERY = 1.0
-"""Seconds between two times at which the end is put off; the lease is renewed every two to four."""
+"""Seconds between two extensions of the deadline; the leader's Lease is renewed every two to four seconds."""
 LOOK = 3.0
-"""Seconds between two live looks at a node while it is being switched off; three requests each."""
+"""Seconds between two live reads of a node during an order to power off; three requests each."""
 
 
 class FencerOrders:
-    """Of one controller."""
+    """The orders of one controller."""
 
     def __init__(self, leadership: Leadership, clock: Clock, tell: Listener) -> None:
         self._leadership = leadership
@@ -46,10 +48,10 @@ class FencerOrders:
         *,
         heeding: bool,
     ) -> None:
-        """What has come of it is told. TimedOut if there was no time for it.
+        """Gives an order and reports its result. TimedOut if not enough time of leadership is left.
 
-        ``surety``: by what it was made sure of right before; RefusedForSafety if that is too long ago once it is told.
-        ``heeding``: also as soon as that is not so any more, and then nothing of the order runs on.
+        ``surety``: the safety check made right before; RefusedForSafety if it is too old when the order starts.
+        ``heeding``: the check also runs during the order, and a failed one cancels it completely.
         """
         self._tell(acted)
         try:
@@ -69,7 +71,10 @@ class FencerOrders:
         *,
         heeding: bool,
     ) -> str:
-        """Why it has failed, empty if it was accepted. What goes on beside it ends with it, and ends it by failing."""
+        """Returns the reason of a failure, empty if accepted.
+
+        The concurrent checks end with the order, or end it by failing.
+        """
         began = self._clock.boottime()
         running = asyncio.create_task(self._start_order(acted, order, wanted, surety))
         beside = [
@@ -83,7 +88,10 @@ class FencerOrders:
         return running.result()
 
     async def _start_order(self, acted: CallReported, order: Order, wanted: float, surety: SafetyCheck) -> str:
-        """Nothing comes between the looks at the clock and the order: who writes to a full log may stand still for long."""
+        """Starts the order.
+
+        No log write comes between reading the clock and the order: a write to a full log may block for long.
+        """
         over_by, now = self._leadership.sole_until, self._clock.boottime()
         within = fencer_choice.order_seconds(wanted, over_by=over_by, now=now)
         if not within:
@@ -101,7 +109,7 @@ class FencerOrders:
         began: float,
         wanted: float,
     ) -> None:
-        """Puts the end of the order off, again and again, unless something was heard of the node."""
+        """Extends the deadline repeatedly, unless the node showed a sign of life."""
         while not running.done():
             await self._clock.sleep(EVERY)
             if surety:
@@ -111,7 +119,10 @@ class FencerOrders:
             )
 
     async def _verify_while_running(self, running: "asyncio.Task[str]", surety: SafetyCheck) -> None:
-        """Looks live, again and again: a watch may be silent. A look may take long, so it stands beside."""
+        """Reads the node live repeatedly, because a watch may be silent.
+
+        A read may be slow, so it runs concurrently.
+        """
         while not running.done():
             await self._clock.sleep(LOOK)
             await surety.verify_during_order()

@@ -1,6 +1,6 @@
-"""The fencers of one node: made as its policy says, asked, and what they have been asked since its boot is observed.
+"""The fencers of one node: created from its policy, called, and with their calls since its boot is observed.
 
-What they answer to the question for the power is evidence; that an order was accepted is none.
+Their reports of the power state are evidence; an accepted order is none.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -24,20 +24,22 @@ from lastcall.ports.fences import ExtendableFence, Fence, FenceFactory
 from lastcall.ports.node import Clock
 
 AGAIN = 30.0
-"""Seconds after which a fencer that could not be used is tried again.
+"""Seconds before an unusable fencer is created again.
 
-Its Secret may be there now, or hold another password, or a BMC that was wired to another machine be wired to its own.
+By then its Secret may exist or hold another password, or a miswired BMC may be connected to its own machine.
 """
 STILL = 5.0
-"""So many seconds after a failure it stays as it is: its status may yet say what has come of an order."""
+"""Seconds after a failure before the fencer is created again: its power state may still show an order's result."""
 
 _KEPT = 16
-"""So many attempts of each kind are remembered: a BMC may be dead for weeks, and what comes next follows from the last ones."""
+"""The number of remembered attempts of each kind: a BMC may be dead for weeks, and the next call follows from the last
+ones.
+"""
 
 
 @dataclass
 class _FencerHistory:
-    """One fencer's past."""
+    """The calls to one fencer."""
 
     fencer: Fencer
     basis: object
@@ -46,7 +48,7 @@ class _FencerHistory:
     judgement: TargetJudgement | None = None
     judged: float = 0.0
     renewed: float = 0.0
-    """When it was last made, or would have been."""
+    """When it was last created, or creation failed."""
     unanswered: list[FencerCall] = field(default_factory=list)
     offs: list[FencerCall] = field(default_factory=list)
     forgotten: int = 0
@@ -55,23 +57,23 @@ class _FencerHistory:
 
     @property
     def is_broken(self) -> bool:
-        """It cannot be used as it was found."""
+        """It is unusable in its current form."""
         unchecked = self.fencer.target_check is TargetCheck.DISABLED
         return bool(self.trouble) or bool(self.judgement and not self.judgement.allows_fencing(unchecked=unchecked))
 
     def note_call(self, tries: list[FencerCall], one: FencerCall) -> None:
-        """An attempt, one more of ``tries``."""
+        """Records an attempt in ``tries``."""
         tries.append(one)
         if tries is not self.ons and len(tries) > _KEPT:
             del tries[0]
             self.forgotten += 1
 
     def is_failing(self, now: float) -> bool:
-        """The last attempt to switch off has failed, and not just now: what it was made with may have been corrected since.
+        """Whether the last attempt to power off failed some time ago: its configuration may have been corrected since.
 
-        Neither if it has said since what was asked in vain, or that its machine is off. Who may only read can say the one
-        and not do the other: so after an order that has failed it is made anew once, and if it says then which machine
-        it is, it stays so until it has had its next order, however slow it is.
+        Not if a later read of the target succeeded, or one of the power state was OFF. A read-only account can read the
+        target and still not power off: so after a failed order the fencer is created again once, and if it then reads
+        the target, it is kept until its next order, however slow that is.
         """
         tries = (*self.unanswered[-1:], *self.offs[-1:])
         last = max(tries, key=lambda one: one.ended, default=None)
@@ -84,7 +86,7 @@ class _FencerHistory:
 
 
 class NodeFencers:
-    """Of one node."""
+    """The fencers of one node."""
 
     def __init__(self, fences: FenceFactory, clock: Clock) -> None:
         self._fences = fences
@@ -96,11 +98,11 @@ class NodeFencers:
         self._asked: dict[str, _FencerHistory] = {}
 
     async def prepare_fences(self, node: FenceNode, policy: FencePolicy | None, about: str) -> None:
-        """Makes the fences, unless they are as policy and node have it; those that fail, or cannot be used, are made again later.
+        """Creates the fences if policy or node changed; failed and unusable ones are created again later.
 
-        Of the node only that counts from which they are made (``fencer_values.answer_basis``): annotations of others change often.
-        What it is ``about`` is one boot as one has observed it. Another one, or what may be another machine behind a fencer,
-        begins with a clean sheet.
+        Only the node's fields that a fence is made from count (``fencer_values.answer_basis``), because other
+        annotations change often. ``about`` identifies the observed boot. Another boot, or a possible change of the
+        machine behind a fencer, clears the fencer's history.
         """
         now, fencers = self._clock.boottime(), policy.spec.fencers if policy else ()
         wanted = tuple(fencer_values.answer_basis(fencer, node) for fencer in fencers)
@@ -120,7 +122,7 @@ class NodeFencers:
                 self._asked[fencer.name] = old
                 continue
             asked = self._asked[fencer.name] = old if old and old.basis == basis else _FencerHistory(fencer, basis)
-            asked.judgement = None  # a Secret may name another machine, too
+            asked.judgement = None  # a changed Secret may lead to another machine
             asked.renewed = now
             await self._make_fence(asked, node, policy, keep=same)
         self._made, self._made_at = wanted, now
@@ -128,7 +130,7 @@ class NodeFencers:
     async def _make_fence(
         self, asked: _FencerHistory, node: FenceNode, policy: FencePolicy | None, *, keep: bool
     ) -> None:
-        """Each for itself: what is wrong with one is no trouble of the others. ``keep``: better as it was than not at all."""
+        """Creates one fence; an error does not affect the others. ``keep``: keep the old one if that fails."""
         assert policy
         spec = msgspec.structs.replace(policy.spec, fencers=(asked.fencer,))
         try:
@@ -140,16 +142,16 @@ class NodeFencers:
             asked.fence, asked.trouble = made[0], ""
 
     def find_fencer(self, name: str) -> Fencer | None:
-        """As the policy has it; None if it has none of this name."""
+        """The fencer as in the policy; None if the policy has none of this name."""
         return self._asked[name].fencer if name in self._asked else None
 
     @property
     def answer_bases(self) -> Mapping[str, object]:
-        """What each fencer's answers rest on, by its name."""
+        """The identity on which each fencer's answers rest, by name."""
         return {name: one.basis for name, one in self._asked.items()}
 
     def fencer_states(self, refusal: Callable[[Fencer], str] = lambda _: "") -> tuple[FencerState, ...]:
-        """All that was asked, in the policy's order. ``refusal``: why a fencer is not used (``FencerState.rival``)."""
+        """All calls so far, in the policy's order. ``refusal``: why a fencer is not used (``FencerState.rival``)."""
         return tuple(
             FencerState(
                 name=name,
@@ -172,7 +174,7 @@ class NodeFencers:
         )
 
     async def ask_target(self, name: str) -> str:
-        """Which machine is behind it; what was found, as a sentence."""
+        """Reads which machine is behind it; returns the finding as a sentence."""
         asked, fence = self._usable_fence(name)
         node, began = self._node, self._clock.boottime()
         assert node
@@ -185,7 +187,7 @@ class NodeFencers:
         return asked.judgement.why
 
     async def ask_power(self, name: str, boot_id: str) -> PowerSeen | InstanceSeen:
-        """The evidence that its answer is, about the boot that the Node had when it was asked."""
+        """Reads the power state; returns it as evidence about the Node's current boot."""
         asked, fence = self._usable_fence(name)
         at = self._clock.boottime()
         answer = await fence.read_power()
@@ -196,17 +198,17 @@ class NodeFencers:
         return fact
 
     async def switch_off(self, name: str, within: float) -> str:
-        """Tells it to switch off; why that has failed, empty if it was accepted."""
+        """Orders it to power off; returns the reason of a failure, empty if accepted."""
         asked, fence = self._usable_fence(name)
         return await self._run_order(fence.switch_off(within), asked, asked.offs)
 
     async def switch_on(self, name: str, within: float) -> str:
-        """Tells it to switch on, in the same way."""
+        """Orders it to power on, in the same way."""
         asked, fence = self._usable_fence(name)
         return await self._run_order(fence.switch_on(within), asked, asked.ons)
 
     def extend_order(self, name: str, until: float) -> None:
-        """Its order that is under way may last until then, if it is one whose end can be put off."""
+        """Extends the deadline of its running order, if the fence supports that."""
         fence: object = self._asked[name].fence if name in self._asked else None
         if isinstance(fence, ExtendableFence):
             fence.extend_order(until)

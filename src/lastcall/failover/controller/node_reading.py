@@ -1,4 +1,4 @@
-"""What was read live of a node last, for who follows at once: the steps of one failover do not each read the same again."""
+"""The last live read of a node, reused by directly following steps so that they need not repeat it."""
 
 import asyncio
 
@@ -14,22 +14,25 @@ from lastcall.model.observed import LiveNode
 from lastcall.ports.node import Clock
 
 LASTS = 0.7
-"""Seconds, from the question on, for which it serves the next decision, and the first call of what was decided."""
+"""Seconds since the request for which a read serves the next decision and the first call of its step."""
 NEVER = float("-inf")
 
 
 class NodeReading:
-    """The Node with its Lease, and its last word. ``asked``: when for the first two, on the clock's boottime."""
+    """The Node with its Lease, and its shutdown announcement.
+
+    ``asked``: the boottime of the request for the first two.
+    """
 
     def __init__(self, cluster: FailoverApi, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
         self._unread: ReadFailures | None = None
-        """About the last word; it outlives the rounds."""
+        """The failed reads of the announcement; kept across rounds."""
         self.drop()
 
     def drop(self) -> None:
-        """Who comes next reads anew."""
+        """Drops all reads, so that the next one is live."""
         self._node: LiveNode | None = None
         self.asked = NEVER
         self._known: tuple[float, float | None] = (NEVER, None)
@@ -37,7 +40,7 @@ class NodeReading:
         self._shutdown_asked = NEVER
 
     async def read_live(self, seen: NodeObservations) -> LiveNode:
-        """Both as they are now; ``seen`` is told. NotFound if there is no such Node."""
+        """Reads both live and records them in ``seen``. NotFound if the Node does not exist."""
         asked, known = self._clock.boottime(), seen.known_revisions
         node, lease = await asyncio.gather(self._cluster.read_node(seen.name), self._cluster.read_node_lease(seen.name))
         now = self._clock.boottime()
@@ -48,20 +51,24 @@ class NodeReading:
         return node
 
     def note_write(self, node: LiveNode) -> None:
-        """The Node as the answer to our own write shows it. That says nothing of the Lease: both are as old as they were."""
+        """Takes over the Node from the answer to our own write.
+
+        The read does not become younger, because the Lease was not read.
+        """
         if self._node is not None:
             self._node = node
 
     def reusable_node(self, seen: NodeObservations) -> LiveNode | None:
-        """The Node, if it is not too old, and neither a newer one nor a sign of life was seen since; else None."""
+        """The Node, if it is recent enough and neither a newer state nor a sign of life was seen since; else None."""
         node, same = self._node, self._known == (seen.observed, seen.heard)
         old = self._clock.boottime() >= self.asked + LASTS
         return None if node is None or old or not same or seen.has_newer_than(node) else node
 
     async def read_shutdown(self, name: str, observing: ClusterView) -> NodeShutdown | None:
-        """A node's own word on its going down, not older than that; ``observing`` is told. None if there is none.
+        """A node's shutdown announcement, equally recent; recorded in ``observing``. None without one.
 
-        It is asked for although no watch has told of any: one that is silent says nothing of it, and it holds fencing back.
+        It is read even if no watch has delivered one: a broken watch delivers nothing, and the announcement holds back
+        fencing.
         """
         asked, known = self._clock.boottime(), observing.shutdown_of(name)
         if asked >= self._shutdown_asked + LASTS:
@@ -72,7 +79,7 @@ class NodeReading:
         return self._shutdown
 
     async def _read_shutdown_object(self, name: str) -> NodeShutdown | None:
-        """None also if it could not be read for so long that it is not asked for any more, for a while."""
+        """Reads it live; None also if reads have failed for so long that they are suspended."""
         if self._unread and self._unread.is_given_up(self._clock.boottime()):
             return None
         try:
@@ -85,9 +92,9 @@ class NodeReading:
 
 
 def is_reading_reusable(step: steps.Step) -> bool:
-    """Whether what comes after ``step``, which was carried out, may be decided by what was read before it.
+    """Whether the decision after ``step``, which was executed, may use the read before it.
 
-    So it may after our own calls about the node's objects, which change neither its boot nor its Lease. After a word with a
-    fence, and after time has passed, the node is looked at anew.
+    It may after writes to the node's objects, which change neither its boot nor its Lease. After a call to a fence, and
+    after a wait, the node is read again.
     """
     return isinstance(step, steps.Mark | steps.Taint | steps.Delete | steps.ForceDelete | steps.Detach)

@@ -1,4 +1,4 @@
-"""One node in trouble: rounds of gathering, deciding and doing, until there is nothing left to do for it."""
+"""The reconciler of one node in trouble: builds the Case, decides and executes, until nothing is left to do."""
 
 import asyncio
 import logging
@@ -25,15 +25,15 @@ from lastcall.model.fence_policy import FailoverMode
 from lastcall.ports.node import Clock
 
 LOOK = 2.0
-"""Seconds between two looks at a node that is being failed over: pods and replacements are not watched."""
+"""Seconds between two rounds for a node under failover: pods and replacements are not watched."""
 LOOK_AT_REST = 30.0
-"""The same, for one on which nothing of ours is; and the most for one that waits while the server is busy with others."""
+"""The same for a node without a mark, and the longest wait while the server is busy with other nodes."""
 TOLD = 0.1
-"""Seconds in which the watch tells which attachments have gone: who looks before looks twice, and asks for them again."""
+"""Seconds for the watch to deliver deleted attachments: an earlier round would request their deletion again."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 15.0
-"""Seconds after a round that has failed, and after many."""
+"""Seconds after a failed round, and after many."""
 _MOST_PATIENCE = 60.0
-"""Seconds for which one waits as it is told to: a webhook, or a proxy, may say anything."""
+"""The longest ``Retry-After`` that is obeyed: a webhook or proxy may send any value."""
 
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?(h|m|s|ms)?")
 
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class NodeReconciler:
-    """``wake`` makes it look at once. ``run`` returns when the node is well, or gone."""
+    """Reconciles one node. ``wake`` starts a round at once. ``run`` returns when the node is healthy or gone."""
 
     def __init__(
         self,
@@ -56,11 +56,11 @@ class NodeReconciler:
         tell: Listener,
         busy: Callable[[], bool] = lambda: False,
     ) -> None:
-        """``busy``: whether calls wait for room, by which pods and volumes of any node are removed."""
+        """``busy``: whether calls that remove pods and volumes of any node wait for a slot."""
         self.name = name
         self.step: steps.Step | None = None
         self.gathered: GatheredCase | None = None
-        """What the last decision was made from; None before the first."""
+        """The input of the last decision; None before the first."""
         self._observing = observing
         self._gathering = gathering
         self._acting = acting
@@ -73,22 +73,22 @@ class NodeReconciler:
         self._reading = reading
         self._signal = Signal()
         self.sentence = ""
-        """What the last round has come to."""
+        """The result of the last round."""
         self._pause = _FIRST_PAUSE
         self._forced = removal_backoff.NEVER
         self._removed: tuple[LostPod, ...] = ()
         self._before: GatheredCase | None = None
         self._unlisted = False
-        """Whether pods were removed, and those that are left are still to be listed."""
+        """Pods were removed, and the remaining ones are not listed yet."""
         self._follows = False
-        """Whether the round before has carried out a step after which the reading still serves."""
+        """The previous round executed a step after which its read is still valid."""
 
     def wake(self) -> None:
-        """Something is new about the node."""
+        """Requests a round, after a change of the node."""
         self._signal.set()
 
     async def run(self) -> None:
-        """Rounds until the node is well."""
+        """Runs rounds until the node is healthy."""
         while True:
             woken = self._signal.next()
             try:
@@ -108,10 +108,10 @@ class NodeReconciler:
                 await self._wait_for_change(wait, woken)
 
     async def _wait_for_change(self, seconds: float, woken: "asyncio.Future[None]") -> None:
-        """Until it is woken, or longer while the server is busy, if nothing is to do here, and the node is as it was.
+        """Waits until woken; longer while the server is busy, if this node is idle and unchanged.
 
-        A look would be in the way of the calls for others: the pods of a node are listed at each look, which costs some
-        servers a look at all pods of the cluster.
+        A round would delay the calls for other nodes: each round lists the node's pods, for which some servers scan all
+        pods of the cluster.
         """
         before, latest = self._watched_state(), self._clock.boottime() + LOOK_AT_REST
         while True:
@@ -123,7 +123,7 @@ class NodeReconciler:
             woken, seconds = self._signal.next(), min(LOOK, left)
 
     def _watched_state(self) -> object:
-        """What the watch has told of the node, as far as it makes a difference to one that is failed over."""
+        """The watched state of the node that matters during its failover."""
         knot = self._observing.tracked_nodes.get(self.name)
         if knot is None:
             return None
@@ -140,7 +140,7 @@ class NodeReconciler:
 
     @property
     def _is_idle(self) -> bool:
-        """Whether the boot is over, and the next thing comes at no known time: another look is only to see what others do."""
+        """Whether the boot is over and no next action is scheduled: a round would only observe other controllers."""
         if self._unlisted:
             return True
         over = self.gathered is not None and self.gathered.case.is_boot_dead and self.gathered.case.mark is not None
@@ -148,7 +148,7 @@ class NodeReconciler:
 
     @property
     def _call_rank(self) -> int:
-        """Who has begun goes on before others begin; who only looks comes last."""
+        """Nodes in progress come before new ones; nodes that only observe come last."""
         if self._is_idle:
             return 2
         return 0 if self._follows else 1
@@ -179,9 +179,9 @@ class NodeReconciler:
         return step
 
     async def _gather_case(self) -> GatheredCase:
-        """Anew, but for what still serves after the step before."""
+        """Builds the Case, reusing what is still valid after the previous step."""
         before, self._before = self._before, None
-        rank = self._call_rank  # by the step before, which is over as soon as this round begins
+        rank = self._call_rank  # follows from the previous step, which is reset below
         if not self._follows:
             self._reading.drop()
         self._follows = False
@@ -219,7 +219,7 @@ class NodeReconciler:
                 self._gathering.guard.end_fencing(self.name, mark, began)
 
     def _remember_step(self, step: steps.Step, gathered: GatheredCase) -> None:
-        """For the rounds to come, of a step that was carried out."""
+        """Keeps the results of an executed step for later rounds."""
         now = self._clock.boottime()
         self._follows = is_reading_reusable(step)
         if pod_list_reuse.is_list_reusable(step, gathered.pods, listed=gathered.listed, now=now):
@@ -232,7 +232,7 @@ class NodeReconciler:
             self._tell(RemovalsRepeated(node=self.name, times=self._forced.times))
 
     def _next_delay(self, step: steps.Step) -> float | None:
-        """Seconds until the next round; None: there is none."""
+        """Seconds until the next round; None: no further round."""
         if not isinstance(step, steps.Wait | steps.Done):
             return 0.0
         now = self._clock.boottime()
@@ -264,12 +264,12 @@ class NodeReconciler:
             self._tell(StepDecided(node=self.name, uid=uid, step=step, mark=owned, would=would, case=case))
 
     def _log_sentence(self, sentence: str) -> None:
-        """In the log only if it says something else than how much time has passed."""
+        """Logs a sentence only if it differs by more than elapsed time."""
         if _without_numbers(sentence) != _without_numbers(self.sentence):
             log.info("%s: %s", self.name, sentence)
         self.sentence = sentence
 
 
 def _without_numbers(sentence: str) -> str:
-    """Without its numbers: how much time has passed, for instance."""
+    """The sentence without numbers, such as elapsed time."""
     return _NUMBER.sub("", sentence)

@@ -1,4 +1,4 @@
-"""Takes pods and volumes from a node: all at once as far as there is room, each made sure of right before."""
+"""Removes pods and volumes from a node, concurrently within the limiter's slots and with safety checks."""
 
 from lastcall.errors import Conflict, NotFound, RefusedForSafety
 from lastcall.failover.controller.call_batch import CallBatch
@@ -14,7 +14,7 @@ from lastcall.ports.node import Clock
 
 
 class ObjectRemoval:
-    """For all nodes of one controller, whose identity is ``me``."""
+    """Removes objects of all nodes of one controller, whose identity is ``me``."""
 
     def __init__(
         self, cluster: FailoverApi, leadership: Leadership, clock: Clock, pool: CallLimiter, *, me: str, tell: Listener
@@ -27,7 +27,7 @@ class ObjectRemoval:
         self._tell = tell
 
     async def delete_pods(self, step: steps.Delete, subject: StepContext) -> None:
-        """As taint eviction does: with the condition that says so, and with the pod's own time, or a second at least."""
+        """Deletes pods as taint eviction does: with its condition and the pod's own grace period (at least 1 s)."""
         surety = self._safety_check(subject, step.boot_id)
         batch = self._call_batch("delete", step, subject, surety, None)
 
@@ -46,9 +46,10 @@ class ObjectRemoval:
         await batch.call_all([(one.uid, one.namespace, one.name) for one in step.pods], delete)
 
     async def force_delete_pods(self, step: steps.ForceDelete, subject: StepContext) -> None:
-        """As Pod GC does: what has not ended is Failed before it is removed. All three raise what ``CallBatch.call_all`` does.
+        """Force-deletes pods as Pod GC does: unfinished pods are set to Failed first.
 
-        Two calls a pod. A pod that is not terminating gets the condition of taint eviction with its phase, in one patch.
+        Errors as ``CallBatch.call_all`` raises. Two calls per pod. A pod that is not terminating gets taint eviction's
+        condition with its phase, in one patch.
         """
         surety = self._safety_check(subject, step.boot_id)
         batch = self._call_batch("force-delete", step, subject, surety, RemovalReason.OUT_OF_SERVICE)
@@ -86,9 +87,9 @@ class ObjectRemoval:
             self._tell(PodsRemoved(node=subject.name, pods=tuple(removed)))
 
     async def detach_volumes(self, step: steps.Detach, subject: StepContext) -> None:
-        """Each attachment as the watch has shown it; one that has changed since as it is read at that moment.
+        """Deletes each VolumeAttachment as the watch has shown it; one that has changed since is read live first.
 
-        UID and resourceVersion are preconditions of each deletion, so no other attachment of that name is hit.
+        UID and resourceVersion are preconditions of each deletion, so no other attachment of the same name is deleted.
         """
         surety = self._safety_check(subject, step.boot_id)
         batch = self._call_batch("detach", step, subject, surety, RemovalReason.OUT_OF_SERVICE)

@@ -1,4 +1,4 @@
-"""To which claims the volumes belong that are attached to a node: pods name claims, and attachments name volumes."""
+"""Maps the volumes attached to a node to their claims: pods name claims, and attachments name volumes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,20 +10,19 @@ Claim = tuple[str, str]
 
 
 class AttachedClaims:
-    """For all nodes of one controller.
+    """The claims of all nodes of one controller.
 
-    A claim stays bound while its volume is attached, so each is asked for once per attachment: one of the same name that
-    is made anew has another UID, and the PersistentVolume that it names may have been made anew as well. One that was not
-    bound is asked for again.
+    A claim stays bound while its volume is attached, so it is read once per attachment. A recreated attachment of the
+    same name has another UID, and its PersistentVolume may be recreated as well. An unbound volume is read again.
     """
 
     def __init__(self, cluster: FailoverApi) -> None:
         self._cluster = cluster
         self._known: dict[str, dict[str, Claim]] = {}
-        """By node, and UID of the attachment."""
+        """By node and UID of the attachment."""
 
     async def claims_on_node(self, node: str, attachments: Sequence[WatchedAttachment]) -> Mapping[Claim, str]:
-        """The volumes of the attachments of ``node``, which are all that it has, by their claims."""
+        """The volumes of ``attachments``, which are all of ``node``, by claim."""
         known = self._known.get(node, {})
         uids = {one.metadata.uid for one in attachments}
         kept = {uid: claim for uid, claim in known.items() if uid in uids}

@@ -1,4 +1,4 @@
-"""Tells in the status of each FencePolicy whether it is heeded, and what keeps its lost nodes from being fenced."""
+"""Writes the status of each FencePolicy: whether it is in effect, and what keeps its lost nodes from being fenced."""
 
 import logging
 from collections import Counter
@@ -21,19 +21,19 @@ from lastcall.failover.reporting.held_back import HeldBack
 from lastcall.ports.node import Clock
 
 LOOK = 60.0
-"""Seconds between two looks: how many nodes there are changes by itself."""
+"""Seconds between two updates: the number of nodes changes without an event."""
 PACE = 5.0
-"""The same while nodes are in trouble; what is told of them is renewed no more often, whatever else changes."""
+"""The same while nodes are in trouble; reports about them are refreshed no more often, whatever else changes."""
 CALM = 0.5
-"""Seconds in which several changes are told as one."""
+"""Seconds in which several changes are combined."""
 
 log = logging.getLogger(__name__)
 
 
 class PolicyStatusWriter:
-    """``run`` while this controller leads; ``changed`` is set when a policy is another, or a node comes to be in trouble.
+    """``run`` while this controller leads; ``changed`` is set when a policy changes or a node gets into trouble.
 
-    ``troubled`` are the nodes in trouble, each as it was last decided about; None: it was not decided about yet.
+    ``troubled`` returns the nodes in trouble with the Case of their last decision; None: not decided yet.
     """
 
     def __init__(
@@ -57,16 +57,16 @@ class PolicyStatusWriter:
         self.changed = Signal()
 
     async def run(self) -> None:
-        """Never ends. What cannot be written is tried again at the next look.
+        """Updates statuses; never ends. A failed write is repeated with the next update.
 
-        So is what a mistake of ours has stopped: failover would end with it.
+        So is an update that an internal error interrupted: otherwise the error would end failover as well.
         """
         while True:
             changed = self.changed.next()
             try:
                 await self._write_statuses()
             except Exception:
-                log.exception("the statuses of FencePolicies are not written, by a mistake of this program")
+                log.exception("the statuses of FencePolicies are not written, because of an internal error")
             await wait_first(changed, self._clock.sleep(PACE if self._troubled() else LOOK))
             await self._clock.sleep(CALM)
 
@@ -77,7 +77,10 @@ class PolicyStatusWriter:
         self._looked = boottime
 
     def _find_held_back(self, troubled: Mapping[str, Case | None], now: float) -> Mapping[str, HeldBack]:
-        """By policy; only what stands against all nodes is asked for anew, each limit was when a node was decided about."""
+        """By policy.
+
+        Only the limits that apply to all nodes are evaluated again, the others date from the nodes' decisions.
+        """
         found: dict[str, HeldBack] = {}
         troubles: dict[str, LimitAnswer | None] = {}
         for name, case in troubled.items():
@@ -136,6 +139,6 @@ class PolicyStatusWriter:
 
 
 def _has_tainted_mark(knot: TrackedNode) -> bool:
-    """Whether its mark says that its boot is proved to be over: it waits for no fencing."""
+    """Whether its mark says that its boot is proved to be over, so that it does not wait to be fenced."""
     mark = storm_view.readable_mark(knot.node)
     return mark is not None and mark.tainted and mark.boot_id == knot.node.status.node_info.boot_id

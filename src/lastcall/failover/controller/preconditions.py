@@ -1,4 +1,4 @@
-"""Made sure of, live, before what cannot be undone: that we lead, that the mark is ours, and that the boot is the same."""
+"""Live checks before irreversible actions: this controller leads, the mark is its own, and the boot is the same."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -17,19 +17,23 @@ from lastcall.model.tolerations import Taint
 from lastcall.ports.node import Clock
 
 HOLDS = 1.0
-"""Seconds, from the question on, for which what was made sure of holds for the next call of the same step: pods go by the
-hundred. Nothing is left to a watch meanwhile, which may be silent: the Node and its Lease are read live each time."""
+"""Seconds from the request for which a check holds for further calls of the same step: pods are removed by the hundred.
+It does not rely on a watch, which may be silent: the Node and its Lease are read live each time.
+"""
 LATE = 5.0
-"""Seconds after which an answer comes too late: what it says may be over, and nothing that is done now follows from it."""
+"""Seconds after which an answer is too late: the state that it shows may be over, so nothing may be based on it."""
 AHEAD = LASTS
-"""Seconds after which one call looks again while the others go on: all would wait else, once a second, for a busy server."""
+"""Seconds after which one call checks again while the others continue; otherwise all would wait for a busy server once
+a second.
+"""
 
 
 class SafetyCheck:
-    """For one step about one boot of a node; ``observed``, ``heard`` and ``node`` as the decision was made with.
+    """The safety check of one step about one boot; ``observed``, ``heard`` and ``node`` are the decision's input.
 
-    A sign of life since then undoes it, and so does a person who takes the mark or the taint away. ``reading`` is what was
-    read live for the decision: for ``ensure`` it is a first look. ``refusal`` says why a fencer is not used, or nothing.
+    A later sign of life fails the check, and so does a person who removes the mark or the taint. ``reading`` is the
+    live read of the decision: ``ensure`` uses it as the first check. ``refusal`` returns why a fencer is not used, or
+    an empty text.
     """
 
     def __init__(
@@ -57,15 +61,15 @@ class SafetyCheck:
         self._refusal = refusal
         self._at = NEVER
         self._took = 0.0
-        """Seconds until the last look was answered."""
+        """Seconds until the last read was answered."""
         self._lock = asyncio.Lock()
         self._looking = False
         self._looks = 0
         self._failure: LastcallError | None = None
-        """Of the last look."""
+        """The error of the last check."""
 
     async def ensure(self) -> None:
-        """RefusedForSafety if it is not so any more; the API's error if that cannot be known."""
+        """Verifies the preconditions. RefusedForSafety if one fails; the API's error if they cannot be verified."""
         if self._is_fresh():
             return
         asked, before = self._clock.boottime(), self._looks
@@ -73,11 +77,11 @@ class SafetyCheck:
             if self._is_fresh() or self._is_covered_since(asked):
                 return
             if self._failure and self._looks != before:
-                raise self._failure  # of the look that was waited for: not each of those who wait looks for itself
+                raise self._failure  # from the check that this call waited for: not every waiter checks again
             await self._verify_again()
 
     async def _verify_again(self) -> None:
-        """What is not so any more holds for nobody, however short a time ago it was so."""
+        """Runs a check. A failed one invalidates earlier results for all callers, however recent they are."""
         self._looking, self._failure = True, None
         try:
             if not await self._verify_by_reading():
@@ -91,7 +95,7 @@ class SafetyCheck:
             self._looks += 1
 
     async def _verify_by_reading(self) -> bool:
-        """Whether what was read last is new enough; so may be the last renewal of our own lease."""
+        """Whether the last read is recent enough, together with the last renewal of our own Lease."""
         if (
             self._reading.reusable_node(self._seen) is None
             or self._clock.boottime() >= self._reading.asked + self._lookahead_seconds
@@ -102,7 +106,7 @@ class SafetyCheck:
             if not await self._leadership.confirm_leading():
                 raise RefusedForSafety(f"{self._me} does not lead any more")
             led = now
-        node = self._reading.reusable_node(self._seen)  # what was heard while we asked counts
+        node = self._reading.reusable_node(self._seen)  # again: a sign of life during the request counts
         if node is None:
             return False
         self._judge_node(node)
@@ -110,7 +114,7 @@ class SafetyCheck:
         return self._is_fresh()
 
     async def verify_live(self) -> LiveNode:
-        """The same, always read anew; the Node as it is. What is asked at the same time is as old as the question."""
+        """The same, always with a live read; returns the Node. Its age counts from the start of the requests."""
         began = self._clock.boottime()
         node = await self._read_node()
         if (passed := self._clock.boottime() - began) >= LATE:
@@ -120,31 +124,31 @@ class SafetyCheck:
         return node
 
     def ensure_recent(self) -> None:
-        """RefusedForSafety if the last look was asked for too long ago: a machine boots while we stand still.
+        """RefusedForSafety if the last check began too long ago: a machine may boot while this process hangs.
 
-        So it is if another Node would be struck by now (``refusal``).
+        The same if the fencer would now hit another Node (``refusal``).
         """
         self._check_fencer()
         if (passed := self._clock.boottime() - self._at) >= LATE:
             raise RefusedForSafety(f"node {self._seen.name} was last looked at {passed:.0f} s ago")
 
     async def verify_during_order(self) -> None:
-        """RefusedForSafety if a live look undoes what is under way, however late it is answered.
+        """Re-checks the live Node while an order runs and raises RefusedForSafety if its state changed.
 
-        Nothing if it is not answered: who cannot reach the API server does not renew his lease, which ends it as well.
+        API errors are ignored: without the API our own Lease expires and ends the order.
         """
         with suppress(ApiFailure, Unavailable, TimedOut):
             self._judge_node(await self._read_node())
 
     def recheck_cached(self) -> None:
-        """RefusedForSafety if what was heard since undoes it; nobody is asked."""
+        """RefusedForSafety if a known observation invalidates the decision; makes no request."""
         if self._seen.boot:
             self._check_boot(self._seen.boot.id)
         self._check_silence()
         self._check_fencer()
 
     async def _read_node(self) -> LiveNode:
-        """The Node as it is, while we lead."""
+        """Reads the Node, and verifies that this controller leads."""
         try:
             leads, node = await asyncio.gather(self._leadership.confirm_leading(), self._reading.read_live(self._seen))
         except NotFound:
@@ -154,7 +158,7 @@ class SafetyCheck:
         return node
 
     def _judge_node(self, node: LiveNode) -> None:
-        """RefusedForSafety if the Node, or what was heard of it, is not what the decision was made from."""
+        """RefusedForSafety if the Node or its observations differ from the decision's input."""
         name = self._seen.name
         self._check_boot(node.status.node_info.boot_id)
         self._check_silence()
@@ -185,27 +189,27 @@ class SafetyCheck:
             raise RefusedForSafety(f"node {name} was heard of meanwhile")
 
     def _is_fresh(self) -> bool:
-        """Whether the next call may go; what was heard of the node meanwhile by the watch counts at once."""
+        """Whether the next call may proceed; a sign of life from the watch counts at once."""
         return self._is_younger_than(HOLDS if self._looking else self._lookahead_seconds)
 
     @property
     def _lookahead_seconds(self) -> float:
-        """``AHEAD``, or so many seconds fewer that the next look is answered before this one is too old, if looks take long."""
+        """``AHEAD``, or less if reads are slow, so that the next read is answered before this one expires."""
         return max(0.0, min(AHEAD, HOLDS - 1.5 * self._took))
 
     def _is_covered_since(self, asked: float) -> bool:
-        """Whether who has waited since ``asked`` has the look of another, as one of his own: it was begun since.
+        """Whether a call that waits since ``asked`` may use another call's check, because that check began later.
 
-        However long it took, up to ``LATE``: a busy server would be asked by one call after the other else.
+        The check may have taken up to ``LATE``: otherwise one call after the other would query a busy server.
         """
         return self._at >= asked and self._is_younger_than(LATE)
 
     def _is_younger_than(self, seconds: float) -> bool:
-        """Whether the last good look was begun less than ``seconds`` ago, and nothing that is known here undoes it."""
+        """Whether the last successful check began less than ``seconds`` ago and no observation invalidates it."""
         held = self._clock.boottime() < self._at + seconds
         return held and self._leadership.leads and (self._seen.observed, self._seen.heard) == self._known
 
 
 def _out_of_service_taints(taints: Iterable[Taint]) -> set[tuple[str, str]]:
-    """Value and effect of each taint out-of-service."""
+    """Value and effect of each out-of-service taint."""
     return {(one.value, one.effect) for one in taints if one.key == names.OUT_OF_SERVICE}

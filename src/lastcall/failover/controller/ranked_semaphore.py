@@ -1,4 +1,4 @@
-"""Room for so many at a time; who waits is let in by rank."""
+"""A semaphore that admits waiters by rank."""
 
 import asyncio
 from collections import deque
@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from itertools import count
 
 FAIR = 16
-"""One of so many places goes to who has waited longest, whatever its rank: as long as others come, it would never have its turn."""
+"""One slot out of this many goes to the longest waiter, whatever its rank, so that a stream of lower ranks cannot
+starve it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiter:
-    """One that waits; ``soon`` is called when its turn is near."""
+    """A waiter; ``soon`` is called when its turn is near."""
 
     number: int
     turn: asyncio.Future[None]
@@ -21,26 +23,26 @@ class _Waiter:
 
 
 class RankedSemaphore:
-    """Of those that wait the lowest rank is next, and of the same rank who came first; but see ``FAIR``."""
+    """Admits the lowest rank first, and within a rank first come, first served; see ``FAIR`` for the exception."""
 
     def __init__(self, size: int) -> None:
         self._free = size
         self._near = max(1, size // 2)
-        """A turn is near when it is one of so many next ones of its rank."""
+        """A turn is near if it is among this many next ones of its rank."""
         self._waiting: dict[int, deque[_Waiter]] = {}
-        """By rank, in the order in which they came."""
+        """By rank, in the order of arrival."""
         self._numbers = count()
         self._places = 0
-        """So many places were given to those that waited."""
+        """The number of slots given to waiters so far."""
 
     @property
     def has_waiters(self) -> bool:
-        """Whether anything waits."""
+        """Whether a call waits."""
         return any(not one.turn.done() for queue in self._waiting.values() for one in queue)
 
     @asynccontextmanager
     async def acquire_slot(self, rank: int, soon: Callable[[], object] | None = None) -> AsyncGenerator[None, None]:
-        """Waits for a place, and has it within. If it has to wait, ``soon`` is called at most once, when its turn is near."""
+        """Waits for a slot and holds it. If it has to wait, ``soon`` is called at most once, when its turn is near."""
         await self._acquire_slot(rank, soon)
         try:
             yield
@@ -64,7 +66,7 @@ class RankedSemaphore:
             raise
 
     def _release_slot(self) -> None:
-        """Its room goes to the next one at once, so that nobody who comes just now is before those who wait."""
+        """Hands the slot to the next waiter (FIFO within a rank), so that newcomers cannot overtake."""
         turn = self._next_turn()
         if turn:
             turn.set_result(None)
@@ -72,7 +74,7 @@ class RankedSemaphore:
             self._free += 1
 
     def _next_turn(self) -> "asyncio.Future[None] | None":
-        """Who is let in; None if nothing waits."""
+        """The next waiter; None if there is none."""
         heads = []
         for rank, queue in self._waiting.items():
             while queue and queue[0].turn.done():  # it waits no more
@@ -87,7 +89,7 @@ class RankedSemaphore:
         return self._take_turn(self._waiting[rank])
 
     def _take_turn(self, queue: deque[_Waiter]) -> "asyncio.Future[None]":
-        """The first of them; the turn of another one is near then, if that one still waits."""
+        """Removes the first waiter; another one's turn may then be near."""
         first = queue.popleft()
         if len(queue) >= self._near:
             near = queue[self._near - 1]

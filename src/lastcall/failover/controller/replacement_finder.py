@@ -1,4 +1,4 @@
-"""Looks for what takes the place of pods that a node has lost: whether it runs and is Ready elsewhere, for people."""
+"""Looks up the replacements of a node's lost pods: whether they run and are Ready elsewhere, for output only."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
@@ -14,7 +14,7 @@ from lastcall.ports.node import Clock
 
 
 class ReplacementFinder:
-    """Of one node. What was lost stands in the mark; only what was found, and asked for in vain, is remembered here."""
+    """The lookups of one node. The mark records the lost pods; this class keeps only matches and failed lookups."""
 
     def __init__(self, cluster: FailoverApi, clock: Clock) -> None:
         self._cluster = cluster
@@ -23,7 +23,7 @@ class ReplacementFinder:
         self._asked: Mapping[str, replacement_backoff.LookupAttempts] = {}
 
     async def find_replacements(self, case: Case) -> Mapping[str, bool]:
-        """``Case.replacements``. One that was Ready is not asked for again, the others after a pause that grows."""
+        """``Case.replacements``. A Ready replacement is not looked up again, the others with increasing pauses."""
         known = {one.uid for one in replacement_tracking.known_lost_pods(case)}
         self._asked = {uid: asked for uid, asked in self._asked.items() if uid in known}
         missing = [one for one in replacement_tracking.pods_to_look_up(case) if one.uid not in self._places]
@@ -37,7 +37,7 @@ class ReplacementFinder:
         return replacement_tracking.replacement_readiness(case, self._places.keys())
 
     async def _search_pages(self, lost: Sequence[LostPod], case: Case) -> None:
-        """Page by page, until each has its place: what is not needed is not read."""
+        """Reads page by page until each lost pod has a match, and no further."""
         async with aclosing(self._candidate_pages(lost[0])) as pages:
             async for page in pages:
                 self._places = match_replacements(

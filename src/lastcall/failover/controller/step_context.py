@@ -1,4 +1,4 @@
-"""One node that something is done to, with what is remembered of it and how it is made sure of."""
+"""The context of one step: the node, its state and its safety checks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,49 +19,49 @@ from lastcall.ports.node import Clock
 
 
 class RivalCheck(Protocol):
-    """Other Nodes that a fencer of a node may strike."""
+    """Finds other Nodes that a fencer of a node may hit."""
 
     def fencer_refusal(self, name: str, node: LiveNode, fencer: Fencer) -> str:
-        """Why a fencer is not used for node ``name``, by what is known; empty if nothing speaks against it."""
+        """Why a fencer is not used for node ``name``, as far as known; empty if there is no objection."""
         ...
 
     async def verify_rivals_live(self, name: str, node: LiveNode, fencer: Fencer) -> str:
-        """The same after a live look."""
+        """The same after a live read of the other Nodes."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepContext:
-    """One node, with what is remembered of it."""
+    """One node with its state across steps."""
 
     gathered: GatheredCase
     reading: NodeReading
     seen: NodeObservations
     devices: NodeFencers
     refusals: dict[str, ApiRefusal]
-    """By uid."""
+    """By UID."""
     rivals: RivalCheck
 
     @property
     def name(self) -> str:
-        """The node's."""
+        """The node's name."""
         return self.gathered.case.name
 
     @property
     def node(self) -> LiveNode:
-        """As it was read for the decision: nothing is done to one that is missing."""
+        """The Node as read for the decision; no step runs for a missing one."""
         assert self.gathered.node
         return self.gathered.node
 
     @property
     def boot_id(self) -> str:
-        """Which boot runs there, by that reading."""
+        """The boot ID of that read."""
         return self.node.status.node_info.boot_id
 
     def safety_check(
         self, leadership: Leadership, clock: Clock, *, me: str, boot_id: str, refusal: Callable[[], str] = str
     ) -> SafetyCheck:
-        """Makes sure, before what cannot be undone, that ``me`` leads and all is as this subject's decision took it."""
+        """The check, before irreversible actions, that ``me`` leads and the node is as the decision saw it."""
         case = self.gathered.case
         return SafetyCheck(
             self.reading,
@@ -79,7 +79,7 @@ class StepContext:
     def describe_call(
         self, verb: str, why: str, boot_id: str, *, began: float, fencer: str = "", reason: RemovalReason | None = None
     ) -> CallReported:
-        """What is to be told of a call that begins now, with the policy and the evidence that allow it."""
+        """The report of a call that begins now, with the policy and the evidence that allow it."""
         case = self.gathered.case
         return CallReported(
             verb=verb,

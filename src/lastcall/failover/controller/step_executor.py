@@ -1,4 +1,4 @@
-"""Carries out one step of one node. What cannot be undone is made sure of right before it, and told right after it."""
+"""Executes one step of one node: a safety check before each irreversible action, and a report after it."""
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from lastcall.ports.node import Clock
 
 
 class StepExecutor:
-    """For all nodes of one controller, whose identity is ``me``."""
+    """Executes steps for all nodes of one controller, whose identity is ``me``."""
 
     def __init__(
         self, cluster: FailoverApi, leadership: Leadership, clock: Clock, pool: CallLimiter, *, me: str, tell: Listener
@@ -36,10 +36,10 @@ class StepExecutor:
         self._removing = ObjectRemoval(cluster, leadership, clock, pool, me=me, tell=tell)
 
     async def carry_out(self, step: steps.Step, subject: StepContext) -> None:
-        """Returns when it is done, or has failed in a way that the next Case shows.
+        """Returns when the step is done, or has failed in a way that the next Case shows.
 
-        Conflict: the Node has changed meanwhile; RefusedForSafety: it is not to be done any more. Both mean that the
-        decision is to be made again.
+        Conflict: the Node changed in the meantime. RefusedForSafety: the step is no longer allowed. Both require a new
+        decision.
         """
         match step:
             case steps.AskTarget(fencer=fencer):
@@ -78,7 +78,7 @@ class StepExecutor:
         self._tell(FencerAnswered(node=subject.name, fact=fact))
 
     async def _switch_off(self, step: steps.SwitchOff, subject: StepContext) -> None:
-        """It is over before anybody else may lead, also if this process stands still meanwhile."""
+        """Orders a power-off; it is over before another controller may lead, even if this process hangs."""
         fencer = subject.devices.find_fencer(step.fencer)
         if fencer is None:
             raise RefusedForSafety(f"the policy of node {subject.name} has no fencer {step.fencer} any more")
@@ -108,7 +108,7 @@ class StepExecutor:
     async def _write_mark(
         self, node: LiveNode, mark: OwnerMark, subject: StepContext, wanted: Sequence[DatedTaint] | None = None
     ) -> None:
-        """Under the resourceVersion by which the decision was made."""
+        """Writes a mark under the resourceVersion on which the decision is based."""
         merged = owner_mark.merge_marks(node.mark_text, mark, me=self._me, leader=self._leadership.holder)
         if isinstance(merged, UnreadableMark):
             raise RefusedForSafety(f"the mark on node {node.metadata.name} {merged.why}")
@@ -120,12 +120,12 @@ class StepExecutor:
         subject.reading.note_write(now)
 
     def _new_history(self, node: LiveNode, wanted: OwnerMark | None) -> str | None:
-        """What the Node has to say of its last hour when the mark that is there makes way; None: nothing new."""
+        """The fencing history to write when the current mark is replaced; None: unchanged."""
         over = fencing_history.ended_fencing(node.mark_text, wanted)
         return fencing_history.add_fencing(node.fencing_history_text, over, wall=self._clock.wall()) if over else None
 
     async def _taint_node(self, step: steps.Taint, subject: StepContext) -> None:
-        """The taint and the mark that says whose it is, in one write."""
+        """Writes the taint and the mark that records its owner, in one write."""
         node = await self._safety_check(subject, step.boot_id).verify_live()
         since = datetime.fromtimestamp(int(self._clock.wall()), UTC)
         ours = DatedTaint(

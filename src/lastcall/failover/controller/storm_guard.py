@@ -1,8 +1,8 @@
-"""Asks the storm limits with all that is known: the nodes, the marks on them, and what this controller is just about to mark.
+"""Evaluates the storm limits with all known fencings: marked nodes, and nodes that this controller is about to mark.
 
-Between the decision to mark a node and the moment at which its mark is seen lies a write. Whoever is decided about meanwhile
-has to know of it, or two nodes are fenced where one may be. So it is with what the leader before has written: the watch may
-lag, so all Nodes are listed once after each change of leader.
+A write lies between the decision to mark a node and the moment at which the watch shows the mark. Decisions made in
+between must know about it, or two nodes are fenced where one may be. The same holds for the marks of the previous
+leader: the watch may lag, so all Nodes are listed once after each change of leader.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -19,13 +19,13 @@ from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.observed import WatchedNode
 
 AGAIN = 5.0
-"""Seconds after which a node that may not be fenced yet is looked at again, unless it is woken before."""
+"""Seconds before a node that may not be fenced yet is checked again, unless it is woken earlier."""
 KEPT = 1.0
-"""Seconds for which the list of all nodes is kept: when hundreds are in trouble, each asks."""
+"""Seconds for which the list of members is cached: with hundreds of nodes in trouble, each of them asks."""
 
 
 class StormGuard:
-    """For all nodes of one controller."""
+    """The storm guard of one controller."""
 
     def __init__(self, cluster: FailoverApi, observing: ClusterView) -> None:
         self._cluster = cluster
@@ -33,22 +33,22 @@ class StormGuard:
         self._claims: dict[str, OwnerMark] = {}
         self._over: list[Fencing] = []
         self._done: dict[str, str] = {}
-        """Which boot of a node is proved to be over, with nothing left to fail over."""
+        """The boot of each node that is proved to be over, with nothing left to fail over."""
         self._bad: dict[str, str] = {}
         self._informed = False
         """Whether all Nodes were listed since this controller leads."""
         self._members: dict[tuple[str, frozenset[str]], tuple[float, Sequence[Member]]] = {}
-        """By failure domains' label and who runs etcd, and since when."""
+        """By label of failure domains and set of etcd nodes, with the time of creation."""
 
     def start_leading(self) -> None:
-        """This controller begins to lead: nothing may be fenced until ``learn_nodes``."""
+        """A term of leadership begins: nothing may be fenced until ``learn_nodes`` succeeds."""
         self._informed = False
 
     def learn_nodes(self, nodes: Iterable[WatchedNode], *, now: float, wall: float) -> bool:
-        """All Nodes, as they were listed live since this controller leads: what stands on them counts at once.
+        """Takes over the marks and histories of all Nodes, listed live since this controller leads.
 
-        False if the watch is to tell of it first, and has not: of a Node that has a mark, and of a text that cannot be read,
-        which counts for as long as it stands there. Nothing may be fenced until a later list, nor if this raises anything.
+        False if the watch has to deliver a Node first: one that has a mark, or an unreadable history, which counts for
+        as long as it exists. Nothing may be fenced until a later list succeeds, also if this raises an error.
         """
         informed = True
         for node in nodes:
@@ -67,34 +67,34 @@ class StormGuard:
         return informed
 
     def note_claim(self, name: str, mark: OwnerMark) -> None:
-        """A node is about to be marked; told in the same step in which that was decided."""
+        """A node is about to be marked; called without an await after the decision."""
         self._claims[name] = mark
 
     @property
     def claimed_nodes(self) -> Collection[str]:
-        """Who was about to be marked, and was not seen without a mark since: whoever leads anew looks at them live."""
+        """Nodes that were about to be marked and have not been seen unmarked since; a new term reads them live."""
         return tuple(self._claims)
 
     def drop_claim(self, name: str) -> None:
-        """A live read has shown no mark on it."""
+        """A live read showed no mark on the node."""
         self._claims.pop(name, None)
 
     def end_fencing(self, name: str, mark: OwnerMark, now: float) -> None:
-        """A fencing is over; if the machine may have been switched off it counts for its hour.
+        """A fencing has ended; if the machine may have been powered off, it counts for its hour.
 
-        The Node says so too, but the watch may tell it later.
+        The Node records it too, but the watch may deliver that later.
         """
         if mark.switched_off:
             self._record_ended_fencing(storm_view.closed_fencing(name, mark.boot_id, now), now)
 
     def _record_ended_fencing(self, fencing: Fencing, now: float) -> None:
-        """A fencing that is over, once; those of more than an hour ago are dropped."""
+        """Records a fencing that has ended, once; drops those of more than an hour ago."""
         key = fencing.node, fencing.boot_id
         kept = [one for one in self._over if now < one.began + HOUR and (one.node, one.boot_id) != key]
         self._over = [*kept, fencing]
 
     def observe_case(self, case: Case) -> None:
-        """How a node stands, as it was just gathered: one that is failed over counts less (``Fencing.failed_over``)."""
+        """Updates a node's progress from its new Case: a failed-over node counts less (``Fencing.failed_over``)."""
         mark = case.mark
         if (
             mark is not None
@@ -107,7 +107,7 @@ class StormGuard:
             self._done.pop(case.name, None)
 
     def forget_deleted_node(self, name: str, now: float) -> None:
-        """There is no such Node any more, and nothing says what was done to its machine, but for what is known here."""
+        """The Node was deleted: what is recorded here is the only trace of a fencing of its machine."""
         self._bad.pop(name, None)
         self._done.pop(name, None)
         if mark := self._claims.pop(name, None):
@@ -116,7 +116,7 @@ class StormGuard:
     def may_fence(
         self, name: str, boot_id: str, policy: FencePolicy, *, etcd: frozenset[str], now: float, wall: float
     ) -> LimitAnswer:
-        """``storms.may_fence``; failure domains are those of the policy that holds for the node. No before ``learn_nodes``."""
+        """``storms.may_fence`` with the failure domains of the node's policy; a refusal before ``learn_nodes``."""
         if not self._informed:
             why = "all Nodes have not been read since this controller leads: it does not know what was fenced before"
             return LimitAnswer(allowed=False, why=why, again=now + AGAIN)
@@ -130,7 +130,7 @@ class StormGuard:
         return storms.may_fence(name, boot_id, view, policy_choice.storm_limits(policy.spec.limits), now)
 
     def view_trouble(self, policy: FencePolicy, now: float) -> LimitAnswer | None:
-        """``storms.view_trouble``: why no node that the policy holds for may be fenced, whichever; None if one may."""
+        """``storms.view_trouble``: why no node of this policy may be fenced; None if the view is reliable."""
         view = self._current_view(policy, (), etcd=frozenset(), now=now)
         return storms.view_trouble(view, policy_choice.storm_limits(policy.spec.limits), now)
 
@@ -148,7 +148,7 @@ class StormGuard:
         )
 
     def new_complaints(self) -> list[str]:
-        """About what stands on Nodes and cannot be read, each text once: it counts as a fencing that is over just now."""
+        """Each unreadable history on a Node, reported once per text; it counts as a fencing that ended just now."""
         said = []
         texts = (
             (name, self._observing.tracked_nodes[name].node.fencing_history_text)

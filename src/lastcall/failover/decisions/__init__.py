@@ -1,1 +1,1 @@
-"""What is done next for one node: the course of its failover, step by step."""
+"""Decides the next step of one node's failover."""

@@ -1,8 +1,8 @@
-"""What becomes of one object that could not be written, and of the others of its step (pure).
+"""Handles a failed write to one object, and decides whether the rest of the step continues (pure).
 
-One pod that cannot be deleted must not hold up the failover of its node, and a server that has failed is not to be asked for
-hundreds of pods. A single answer does not tell the two apart. So a failure of the server ends the step, and the object that
-it was about is left out for a while: the next step goes on with the others.
+A pod that cannot be deleted must not block the failover of its node, and a failing server must not receive requests for
+hundreds of pods. One failure does not tell the two cases apart. So a server failure ends the step and defers the object
+that the request was about; the next step continues with the others.
 """
 
 from lastcall.errors import (
@@ -18,35 +18,35 @@ from lastcall.errors import (
 from lastcall.failover.decisions.case import ApiRefusal
 
 SOON = 1.0
-"""Seconds after which an object that is not as the request supposes is asked for again, as it is then; later ``AGAIN``."""
+"""Seconds before the first retry of an object that has changed in the meantime; later retries use ``AGAIN``."""
 AGAIN = 10.0
-"""Seconds after which what the API server has refused is asked for again."""
+"""Seconds before a retry of a request that the API server refused."""
 GUARDED = 60.0
-"""The most seconds after which that is asked for again which an admission webhook stands in the way of.
+"""The longest pause in seconds for requests that an admission webhook blocks.
 
-One whose backend is away takes up to half a minute for each call, and a place among the calls under way that others want.
+A webhook without a backend takes up to half a minute for each call, and holds a slot among the concurrent calls.
 """
 LONGEST = 300.0
-"""The most seconds after which that is asked for again which it has failed at again and again, or wants a pause for.
+"""The longest pause in seconds after repeated server failures, and the longest ``Retry-After`` that is obeyed.
 
-Each failure keeps all other nodes from being fenced for the policy's ``settle``, so there has to be time in between.
+Each failure keeps all other nodes from being fenced for the policy's ``settle``, so there must be time in between.
 """
 
 
 def ends_step(failure: LastcallError, *, sent: bool) -> bool:
-    """Whether it holds for the other objects of the step as well. ``sent``: a write about this object had been sent."""
+    """Whether the failure affects the other objects of the step too. ``sent``: a write to this object was sent."""
     if sent and _is_by_webhook(failure):
         return False
     return isinstance(failure, RefusedForSafety | TimedOut | Unavailable)
 
 
 def is_object_gone(failure: LastcallError) -> bool:
-    """Whether the object is not there any more; a webhook may deny with any code."""
+    """Whether the object no longer exists. A webhook may deny with any status code, so its denials do not count."""
     return isinstance(failure, NotFound) and not failure.is_by_webhook
 
 
 def next_refusal(failure: LastcallError, before: ApiRefusal | None, now: float) -> ApiRefusal:
-    """Until when the object is left out; ``before``: what came of the try before, if that was refused too."""
+    """For how long the object is deferred; ``before`` is the previous refusal, if the last attempt was refused too."""
     least, most = _pause_bounds(failure)
     pause = min(most, max(least, 2 * before.pause)) if before else least
     if isinstance(failure, TooManyRequests) and failure.retry_after:
@@ -55,7 +55,7 @@ def next_refusal(failure: LastcallError, before: ApiRefusal | None, now: float) 
 
 
 def _pause_bounds(failure: LastcallError) -> tuple[float, float]:
-    """Seconds after the first time, and after many in a row."""
+    """The pauses in seconds after the first failure, and after many in a row."""
     if _is_by_webhook(failure):
         return AGAIN, GUARDED
     if isinstance(failure, TimedOut | Unavailable):

@@ -1,7 +1,7 @@
-"""One node's failover as it stands: all that ``course.decide`` reads, gathered anew before each decision.
+"""The state of one node's failover: all facts that ``decision_table.decide`` reads, collected before each decision.
 
-Times are seconds on the observer's monotonic clock, unless said otherwise. Nothing in it is a memory of what was decided:
-a controller that has just begun gathers the same Case as one that has run for long, but for what was observed and asked.
+Times are seconds on the observer's monotonic clock, unless said otherwise. A Case holds no memory of earlier decisions:
+a new leader builds the same Case as a long-running one, except for its own observations and fencer calls.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,48 +21,48 @@ from lastcall.model.tolerations import Taint
 
 @dataclass(frozen=True, kw_only=True)
 class NodeSnapshot:
-    """The Node as it was read live for this decision."""
+    """The Node, read live for this decision."""
 
     boot_id: str
-    """``status.nodeInfo.bootID``; empty if it has never reported one."""
+    """``status.nodeInfo.bootID``; empty if the node never reported one."""
     ready: str
-    """The status of its condition Ready: True, False or Unknown; empty without one."""
+    """The status of its Ready condition: True, False or Unknown; empty without one."""
     taints: tuple[Taint, ...] = ()
     mark_text: str = ""
     """The annotation ``lastcall.dev/failover``."""
     room: int = ROOM
-    """Bytes that the pods that it has lost may have in it (``lost.room_beside``)."""
+    """Bytes available in the mark for lost pods (``lost_pods.room_beside``)."""
 
     @property
     def mark(self) -> OwnerMark | UnreadableMark | None:
-        """None if there is none."""
+        """The parsed mark; None without one."""
         return parse_mark(self.mark_text)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EffectivePolicy:
-    """What holds for this node: its FencePolicy, and how the controller was started."""
+    """The policy as it applies to this node: its FencePolicy combined with the controller's options."""
 
     name: str
     mode: FailoverMode
     suspect_after: float
     power_on: bool = False
-    """Switch on again when nothing is left to force, if lastcall has switched it off."""
+    """Power the machine on again when nothing is left to force, if lastcall powered it off."""
     remove_by_hand: bool = False
-    """When the node is back a taint out-of-service goes that somebody has set by hand too."""
+    """When the node is back, also remove an out-of-service taint that a person set."""
     detach: bool = False
-    """VolumeAttachments are deleted by lastcall, because kube-controller-manager's attach-detach controller is off."""
+    """lastcall deletes VolumeAttachments, because kube-controller-manager's attach-detach controller is disabled."""
     fresh: float = 20.0
-    """A node that was heard of more recently is awake (``proofs.Terms.fresh``, by the Lease of its kubelet)."""
+    """A node with a more recent sign of life is awake (``proofs.ProofTerms.fresh``, from its kubelet's Lease)."""
     apart: float = 1.0
-    """Between two answers OFF of one fencer that count as two (``proofs.Terms.apart``)."""
+    """Seconds between two OFF answers of one fencer that count as two (``proofs.ProofTerms.apart``)."""
     linger: float = 60.0
-    """So long after it is back and Ready a node is waited for to end what is still terminating; then our taint goes."""
+    """Seconds that a node which is back and Ready gets to end its terminating pods, before our taint is removed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FencerCall:
-    """One request to a fencer to switch off or on that is over; ``error`` is empty if it was accepted."""
+    """A completed request to a fencer to power off or on; ``error`` is empty if the fencer accepted it."""
 
     began: float
     ended: float
@@ -71,87 +71,87 @@ class FencerCall:
 
 @dataclass(frozen=True, kw_only=True)
 class FencerState:
-    """A fencer of the policy, and what it has been asked since this controller observes this boot of the node.
+    """A fencer of the policy, with the calls made to it since this controller observes this boot of the node.
 
-    ``fencing.choose(devices, *, boot_id, apart, now)`` says from these what is asked next.
+    ``fencer_choice.choose_action`` selects the next call from these.
     """
 
     name: str
     attempts: int = 2
-    """So often it is told to switch off before the next one's turn comes."""
+    """The number of attempts to power off before the next fencer's turn."""
     delay: float = 0.0
-    """From when its turn comes until it is told anything for the first time."""
+    """Seconds from the start of its turn to its first attempt."""
     timeout: float = 30.0
-    """For one request."""
+    """The limit of one request, in seconds."""
     unchecked: bool = False
     """``targetCheck: Disabled``."""
     rival: str = ""
-    """Why it is not used: another Node, which is heard of, may be on the same machine, or has the same device; empty if
-    there is none."""
+    """Why it is not used: another live Node may be on the same machine, or has the same device; empty if none is."""
     trouble: str = ""
-    """Why it cannot be used at all, such as a Secret that is missing; empty if it can."""
+    """Why it cannot be used at all, such as a missing Secret; empty if it can."""
     again: float | None = None
-    """When one that cannot be used is made anew; None if it can be, or if that is not known."""
+    """When an unusable fencer is created again; None if it is usable, or if the time is unknown."""
     judgement: TargetJudgement | None = None
-    """Whether the machine behind it is the node's; None while that has not been asked, or was not answered."""
+    """Whether the machine behind it is the node's; None while that is not read or not answered."""
     judged: float = 0.0
-    """When it said so; its address may be another machine's since."""
+    """When it was judged; its address may belong to another machine since."""
     unanswered: tuple[FencerCall, ...] = ()
-    """Questions for the target that it has not answered, the oldest first."""
+    """Target reads that it did not answer, the oldest first."""
     offs: tuple[FencerCall, ...] = ()
-    """The oldest first."""
+    """Orders to power off, the oldest first."""
     forgotten: int = 0
-    """So many older ones of these two are not there any more: they count as attempts all the same."""
+    """The number of older entries of these two lists that were dropped; they still count as attempts."""
     ons: tuple[FencerCall, ...] = ()
     answers: tuple[PowerSeen | InstanceSeen, ...] = ()
-    """Its answers to the question for the status, about this boot, the oldest first."""
+    """Its reports of the power state during this boot, the oldest first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApiRefusal:
-    """The API server has refused what was asked for last; not to be asked again before ``again``."""
+    """The last request was refused by the API server; do not repeat it before ``again``."""
 
     why: str
     again: float
     pause: float = 0.0
-    """Seconds from the refusal until then."""
+    """Seconds from the refusal to ``again``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CasePod:
-    """A pod that is bound to the node, as it was listed live."""
+    """A pod bound to the node, from a live list."""
 
     uid: str
     namespace: str
     name: str
     terminating: bool = False
     grace: int | None = None
-    """``metadata.deletionGracePeriodSeconds``: 0 once it was removed by force."""
+    """``metadata.deletionGracePeriodSeconds``: 0 after a forced deletion."""
     finished: bool = False
-    """Its phase is Succeeded or Failed: before it is removed by force it is made to be Failed."""
+    """Its phase is Succeeded or Failed. A pod in another phase is set to Failed before it is force-deleted."""
     finalizers: tuple[str, ...] = ()
     tolerates: bool = False
-    """It tolerates the taint out-of-service with which the node is, or will be, tainted: it is to stay.
+    """It tolerates the out-of-service taint that the node has or will have, so it stays.
 
-    A time for which it tolerates it begins with the taint: without one it goes, since nothing else brings the taint about.
+    A toleration with ``tolerationSeconds`` counts only once the taint exists: without the taint its time would never
+    begin.
     """
     patient: bool = False
-    """It tolerates that taint for a time that is not over, or has not begun: until then it is not to go."""
+    """It tolerates that taint for a time that is not over or has not begun; until then it must not be removed."""
     disabled: bool = False
-    """Its annotation ``lastcall.dev/failover: Disabled``: lastcall never forces it."""
+    """It has the annotation ``lastcall.dev/failover: Disabled``: lastcall never forces it."""
     mirror: bool = False
-    """It stands for a static pod (annotation ``kubernetes.io/config.mirror``), which only its kubelet ends."""
+    """It mirrors a static pod (annotation ``kubernetes.io/config.mirror``), which only its kubelet can end."""
     volumes: tuple[str, ...] = ()
-    """The names of the PersistentVolumes that it uses."""
+    """The names of its PersistentVolumes."""
     refused: ApiRefusal | None = None
     lost: LostPod | None = None
-    """What is followed when it has gone; None if nothing takes its place."""
+    """The record by which its replacement is found later; None if no replacement is expected."""
     made: str = ""
-    """When it was made, by the API server's clock (RFC 3339)."""
+    """Its creation time on the API server's clock (RFC 3339)."""
 
     @property
     def key(self) -> str:
-        """Namespace and name, for people."""
+        """Namespace and name, for display."""
         return f"{self.namespace}/{self.name}"
 
 
@@ -170,81 +170,86 @@ class CaseAttachment:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """All that is known of one node at one moment."""
+    """All facts about one node at one moment."""
 
     name: str
     me: str
-    """The identity of this controller in its leader election."""
+    """This controller's identity in the leader election."""
     leader: str
-    """Who leads, by the election's Lease as it was read last."""
+    """The current leader, from the election's Lease as last read."""
     wall: float
-    """Seconds since 1970, for what people read."""
+    """Seconds since 1970, for output only."""
     node: NodeSnapshot | None
-    """None: there is no Node of this name."""
+    """None: no Node of this name exists."""
     policy: EffectivePolicy | None
-    """None: no FencePolicy holds for it."""
+    """None: no FencePolicy applies to the node."""
     observed: float
-    """Since when this controller observes the node's kubelet without a break."""
+    """The time since which this controller observes the node's kubelet without interruption."""
     heard: float | None = None
-    """When its kubelet was last heard of since then: its Lease was seen to be renewed, or a status that it wrote to change.
-    What was there at the first look is no sign: nothing is concluded from old times. A live read counts before the
-    decision that is made with it."""
+    """The last sign of life of the kubelet since then: a renewal of its Lease, or a change of a status that it writes.
+    State found at the first look is no sign: old timestamps prove nothing. A live read counts before the decision that
+    it is made for.
+    """
     leads_since: float = float("-inf")
-    """Since when this controller leads without a break. What others have asked fences before is not known to it; none of
-    their orders is given any more, but a device may still carry one out."""
+    """The time since which this controller leads without interruption. It does not know the fencer calls of earlier
+    leaders. They give no more orders, but a device may still carry one out.
+    """
     no_policy: str = ""
-    """Why no policy holds, if that is known (``policies.Choice.why``)."""
+    """Why no policy applies, if known (``policy_choice.PolicyChoice.why``)."""
     boot: Boot | None = None
-    """The boot that the Node has now; None if it has none."""
+    """The Node's current boot; None if it reported none."""
     verdict: BootVerdict | None = None
-    """Of that boot (``evidence.assess``)."""
+    """The verdict on that boot (``assessment.assess``)."""
     held_until: float | None = None
-    """Until when its own last word holds fencing back (``evidence.held_until``)."""
+    """Until when the node's own shutdown notice holds back fencing (``assessment.fencing_held_until``)."""
     gone: frozenset[str] = frozenset()
-    """The pods that this boot has ended and unmounted, as it said itself (``evidence.gone``)."""
+    """The pods that this boot reported as ended and unmounted (``assessment.ended_pod_uids``)."""
     storm: LimitAnswer | Callable[[], LimitAnswer] = field(
         default_factory=lambda: LimitAnswer(allowed=True, why="no limit stands against it")
     )
-    """Whether it may be fenced now (``storms.may_fence``), or what says so: it is only called where a rule asks, since the
-    limits look at all nodes. ``limit_answer`` is the answer."""
+    """Whether the limits allow fencing now (``storms.may_fence``), or a function that answers it.
+
+    It is called only if a rule asks, because the limits look at all nodes. ``limit_answer`` is the answer.
+    """
     devices: tuple[FencerState, ...] = ()
     """The policy's fencers, in its order."""
     pods: tuple[CasePod, ...] = ()
-    """All that are bound to the node, listed live. They are needed as soon as the node is silent for as long as its policy
-    says, or marked, or proved dead: a node on which nothing is left to fail over is not fenced."""
+    """All pods bound to the node, from a live list. Needed once the node is silent for as long as its policy says,
+    marked, or proved dead: a node without anything to fail over is not fenced.
+    """
     attachments: tuple[CaseAttachment, ...] = ()
-    """All of the node."""
+    """All VolumeAttachments of the node."""
     forced: ForcedRemovals = NEVER
-    """How often this controller has removed pods by force after the boot was proved to be over."""
+    """How often this controller force-deleted pods after the boot was proved to be over."""
     replacements: Mapping[str, bool] = field(default_factory=dict)
-    """What is to take the place of pods that the node has lost, by name, and whether it is Ready; for people."""
+    """The expected replacements of lost pods by name, and whether each is Ready; for output only."""
     removed: tuple[LostPod, ...] = ()
-    """The pods that this controller has removed by force, also before there was a mark that could name them."""
+    """The pods that this controller force-deleted, including those before a mark could record them."""
     back_since: float | None = None
-    """Since when the Node has been seen Ready with another boot than its mark's, without a break; None if it is not."""
+    """Since when the Node is seen Ready with another boot than its mark's, without interruption; else None."""
 
     @cached_property
     def limit_answer(self) -> LimitAnswer:
-        """``storm``, as it was answered when a rule has first asked."""
+        """The result of ``storm``, computed when a rule first asks."""
         return self.storm() if callable(self.storm) else self.storm
 
     @property
     def mark(self) -> OwnerMark | None:
-        """Ours; None if there is none, or none that can be read."""
+        """The mark that lastcall set; None if there is none or it cannot be read."""
         found = self.node.mark if self.node else None
         return found if isinstance(found, OwnerMark) else None
 
     @property
     def quiet_since(self) -> float:
-        """Since when nothing was heard of the kubelet, as far as this controller can know."""
+        """The time since which this controller has seen no sign of life of the kubelet."""
         return self.observed if self.heard is None else max(self.observed, self.heard)
 
     @property
     def fence_calls_known_since(self) -> float:
-        """Since when all that the fences were asked about this node is known."""
+        """The time since which this controller knows all fencer calls about this node."""
         return max(self.observed, self.leads_since)
 
     @property
     def is_boot_dead(self) -> bool:
-        """Whether the boot that the Node has is proved to be over."""
+        """Whether the Node's current boot is proved to be over."""
         return self.verdict is not None and self.verdict.state is BootState.DEAD

@@ -1,4 +1,4 @@
-"""What is concluded from what was read of one node, for the Case that its next step is decided by (pure)."""
+"""Derives the facts of a Case from what was read of one node (pure)."""
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,18 +20,18 @@ _CAUTION = (FailoverMode.OBSERVE, FailoverMode.TAINT_ONLY, FailoverMode.ENFORCE)
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerTerms:
-    """How the controller was started."""
+    """The options of this controller."""
 
     me: str
-    """Its identity in the election."""
+    """Its identity in the leader election."""
     mode: FailoverMode = FailoverMode.ENFORCE
-    """The most that is done, whatever a policy says."""
+    """The strongest mode that applies, whatever a policy says."""
     detach: bool = False
-    """VolumeAttachments are ours to delete: no attach-detach controller runs."""
+    """lastcall deletes VolumeAttachments: no attach-detach controller runs."""
 
 
 def node_snapshot(node: LiveNode) -> NodeSnapshot:
-    """Of the Node, what decisions need."""
+    """The fields of the Node that decisions need."""
     return NodeSnapshot(
         boot_id=node.status.node_info.boot_id,
         ready=node.ready_condition.status,
@@ -42,7 +42,7 @@ def node_snapshot(node: LiveNode) -> NodeSnapshot:
 
 
 def effective_policy(policy: FencePolicy, terms: ControllerTerms, fresh: float) -> EffectivePolicy:
-    """What the policy allows, as the controller was started; ``fresh`` is how old a sign of life may be (seconds)."""
+    """The policy combined with the controller's options; ``fresh``: for how long a sign of life counts (seconds)."""
     spec = policy.spec
     return EffectivePolicy(
         name=policy.name,
@@ -58,7 +58,7 @@ def effective_policy(policy: FencePolicy, terms: ControllerTerms, fresh: float) 
 def collect_facts(
     knot: TrackedNode, node: LiveNode, more: Sequence[Fact], storage: StorageLeaseReports, nodes: Container[str]
 ) -> Iterator[Fact]:
-    """All that speaks for or against its boot: what was seen, ``more``, what ``nodes`` read on the storage, and a person."""
+    """All evidence about the node's boot: observations, ``more``, storage reads by ``nodes``, and acknowledgements."""
     yield from knot.seen.all_facts()
     yield from more
     boot, said = knot.seen.boot, knot.seen.word

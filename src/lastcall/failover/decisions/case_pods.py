@@ -1,4 +1,4 @@
-"""What is left on a node, as a Case has it (pure)."""
+"""The pods and volumes on a node, as a Case holds them (pure)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -24,7 +24,7 @@ def case_pod(
     refusals: Mapping[str, ApiRefusal],
     wall: float,
 ) -> CasePod:
-    """``claim_keys``: the volumes that are attached to the node, by namespace and name of their claims."""
+    """Builds a CasePod; ``claims`` maps claims (namespace, name) to the volumes attached to the node for them."""
     metadata = found.metadata
     tolerated, patient = _tolerance(found, node, wall)
     return CasePod(
@@ -47,12 +47,12 @@ def case_pod(
 
 
 def has_staying_volumes(found: Iterable[FailoverPod], node: LiveNode, wall: float) -> bool:
-    """Whether a pod that stays uses a claim: which volumes are attached for it has to be known then."""
+    """Whether a staying pod uses a claim. Its attached volumes must then be known."""
     return any(one.claim_keys and stay_reason(case_pod(one, node, {}, {}, wall)) for one in found)
 
 
 def case_attachment(found: WatchedAttachment, refusals: Mapping[str, ApiRefusal]) -> CaseAttachment:
-    """As it is known by the watch."""
+    """Builds a CaseAttachment from the watched object."""
     metadata = found.metadata
     return CaseAttachment(
         uid=metadata.uid,
@@ -65,7 +65,7 @@ def case_attachment(found: WatchedAttachment, refusals: Mapping[str, ApiRefusal]
 
 
 def _tolerance(found: FailoverPod, node: LiveNode, wall: float) -> tuple[bool, bool]:
-    """``CasePod.tolerates`` and ``patient``, by every taint of that key that the node has, or will have."""
+    """``CasePod.tolerates`` and ``patient``, for each out-of-service taint that the node has or will have."""
     there = [taint for taint in node.spec.taints if taint.key == names.OUT_OF_SERVICE]
     rest = min(
         (_remaining_toleration(found, taint, wall) for taint in there), default=_toleration_seconds(found, _OURS)
@@ -74,7 +74,7 @@ def _tolerance(found: FailoverPod, node: LiveNode, wall: float) -> tuple[bool, b
 
 
 def _remaining_toleration(found: FailoverPod, taint: DatedTaint, wall: float) -> float:
-    """How long it tolerates a taint from now on: for ever, if it is not known since when the taint is there."""
+    """Seconds from now for which the pod tolerates a taint; for ever if the taint's age is unknown."""
     time = _toleration_seconds(found, taint)
     if time <= 0 or taint.time_added is None:
         return FOR_EVER if time > 0 else 0.0
@@ -82,7 +82,7 @@ def _remaining_toleration(found: FailoverPod, taint: DatedTaint, wall: float) ->
 
 
 def _toleration_seconds(found: FailoverPod, taint: DatedTaint) -> float:
-    """How long it tolerates a taint in all; 0: not at all."""
+    """Seconds for which the pod tolerates a taint in total; 0: not at all."""
     first = next((one for one in found.spec.tolerations if tolerates(one, taint)), None)
     if first is None:
         return 0.0

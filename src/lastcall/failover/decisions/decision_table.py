@@ -1,9 +1,9 @@
-"""The failover of one node, as a table: what is done next, given all that is known of it (pure).
+"""The state machine of a node's failover, as a decision table: the next step for a Case (pure).
 
-Nothing is remembered between two decisions. What has been done is read from the cluster, where the mark on the Node says
-what may not be forgotten; so any controller can be stopped after any step, and any other one goes on.
+No state is kept between two decisions. Completed work is read from the cluster, and the mark on the Node records what
+must not be lost. So a controller can stop after any step, and any other one continues.
 
-Of a situation the first rule that has an answer decides, and the last one always has.
+In each situation the first rule with an answer decides; the last rule always has one.
 """
 
 from collections.abc import Callable
@@ -27,17 +27,17 @@ Rule = Callable[[Case, float], Step | None]
 
 
 class Situation(Enum):
-    """Where the node is."""
+    """The situation of a node, by the mark on it."""
 
-    BARRED = "it is not for us to touch"
-    FREE = "nothing of ours is on it"
-    UNPROVED = "it is marked, and the boot that the mark names is there, and not proved to be over"
-    PROVED = "the same, and that boot is proved to be over"
-    BOOTED = "it is marked, and its machine has booted again"
+    BARRED = "lastcall may not touch it"
+    FREE = "it has no mark of lastcall"
+    UNPROVED = "failover has begun; the marked boot is not proved dead yet"
+    PROVED = "failover has begun; the marked boot is proved dead"
+    BOOTED = "failover has begun; the machine has booted again"
 
 
 def situation_of(case: Case) -> Situation:
-    """By what stands on the Node."""
+    """Determines the situation from the Node."""
     if wait_if_barred(case):
         return Situation.BARRED
     assert case.node
@@ -49,7 +49,7 @@ def situation_of(case: Case) -> Situation:
 
 
 def wait_if_barred(case: Case) -> Step | None:
-    """Why nothing is decided about the node."""
+    """Why nothing may be decided about the node; None if it may."""
     if case.node is None:
         return Done(f"there is no node {case.name}, and a deleted Node is not a dead machine")
     if case.leader != case.me:
@@ -60,7 +60,7 @@ def wait_if_barred(case: Case) -> Step | None:
 
 
 def wait_if_untouchable(case: Case, now: float) -> Step | None:
-    """There is no Node, another controller leads, or the mark on the Node cannot be read."""
+    """The Node is missing, another controller leads, or the mark cannot be read."""
     del now
     return wait_if_barred(case)
 
@@ -112,21 +112,21 @@ TABLE: dict[Situation, tuple[Rule, ...]] = {
 
 
 def decide(case: Case, now: float) -> Step:
-    """The next step for the node."""
+    """Returns the next step for the node."""
     answers = (rule(case, now) for rule in TABLE[situation_of(case)])
     step = next(step for step in answers if step is not None)
     return _wake_in_time(step, case, now) if isinstance(step, Wait) else step
 
 
 def _wake_in_time(wait: Wait, case: Case, now: float) -> Wait:
-    """A proof that comes about by time alone is not overslept."""
+    """Shortens a wait to the time at which a pending proof becomes valid by itself."""
     dated = [one.at for one in (case.verdict.awaited if case.verdict else ()) if one.at is not None and one.at > now]
     times = [*dated, *([wait.until] if wait.until is not None else [])]
     return replace(wait, until=min(times, default=None))
 
 
 def markdown_table() -> str:
-    """The table in Markdown, for the documentation: the rules of each situation in their order, and what they are about."""
+    """The table in Markdown for the documentation: the rules of each situation in order, and each rule's summary."""
     lines = ["| the node | its rules, in their order |", "|---|---|"]
     lines += [f"| {one.value} | {', '.join(_rule_name(rule) for rule in rules)} |" for one, rules in TABLE.items()]
     lines += ["", "| rule | |", "|---|---|"]

@@ -1,11 +1,11 @@
-"""Which fencer is asked what next, so that a machine is switched off and known to be off (pure).
+"""Selects the next call to a fencer, so that a machine is powered off and confirmed off (pure).
 
-The fencers of a policy have their turns in its order, each for as many attempts as the policy gives it. An attempt is a
-question for the target that is not answered, or an ``off``: that it was accepted proves nothing, so the status is asked
-until it was OFF twice; and that it has failed proves nothing either, so the status is asked all the same. When all have
+The fencers of a policy take turns in its order, each with the number of attempts that the policy gives it. An attempt
+is an unanswered target read, or an order to power off. An accepted order proves nothing, so the power state is read
+until it is OFF twice. A failed order proves nothing either, so the power state is read as well. After all fencers have
 failed, all are tried again.
 
-The owner of an ``off`` sees to it that it is over before somebody else may lead: ``order_seconds`` says how long it may take.
+The caller must end an order before another controller may lead: ``order_seconds`` limits its duration.
 """
 
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ from lastcall.model import duration
 from lastcall.model.power import PowerState
 
 POLL = 1.0
-"""Seconds between two questions for the status, and between two attempts."""
+"""Seconds between two reads of the power state, and between two attempts."""
 STILL = 5.0
-"""So long the status is asked after an ``off`` that has failed: the device may have begun all the same."""
+"""Seconds for which the power state is read after a failed order: the device may be carrying it out."""
 AGAIN = 5.0
-"""Seconds between two questions to a fencer that has said OFF twice, while something else speaks against it."""
+"""Seconds between two reads of a fencer that said OFF twice while other evidence contradicts it."""
 HOLDS = 60.0
-"""Seconds for which it is believed which machine is behind a fencer: its address may be another one's (DHCP, a swapped board)."""
+"""Seconds for which a target read stays valid: the address may change machines (DHCP, a replaced board)."""
 PAUSE = 30.0
-"""Seconds after which fencers that have all failed are tried again."""
+"""Seconds before fencers that have all failed are tried again."""
 MARGIN = 0.5
-"""Seconds in which a request that has used up its time is ended."""
+"""Seconds reserved to end a request whose time is over."""
 LEAST = 1.0
-"""Seconds without which a request is not begun."""
+"""The least number of seconds with which a request is started."""
 
 _NOT_OFF = "it accepted the order, and its status was not OFF in time"
 
@@ -42,17 +42,17 @@ Choice = Asked | SwitchOff | Wait
 
 
 def order_seconds(timeout: float, *, over_by: float, now: float) -> float:
-    """How many seconds a request that begins now may take; 0: it is not begun.
+    """The seconds available for a request that starts now; 0: do not start it.
 
-    ``over_by``: until when nobody else leads, on the clock of ``now``: ``lease`` seconds after the last renewal that was
-    confirmed was sent.
+    ``over_by``: the time until which no other controller leads, on the clock of ``now``: the lease duration after the
+    last confirmed renewal was sent.
     """
     seconds = min(timeout, over_by - now - MARGIN)
     return seconds if seconds >= LEAST else 0.0
 
 
 def order_deadline(timeout: float, *, began: float, over_by: float) -> float:
-    """Until when a request may last that began then; ``over_by`` as above, as it is now: who leads puts it off again."""
+    """The deadline of a request that started at ``began``; ``over_by`` grows while this controller renews its lease."""
     return min(began + timeout, over_by - MARGIN)
 
 
@@ -65,12 +65,13 @@ def choose_action(
     fresh: float = 20.0,
     suspected: float = float("-inf"),
 ) -> Choice:
-    """What comes next while nothing proves yet that the boot is over.
+    """The next call while no proof says yet that the boot is over.
 
-    ``seconds_apart``: between two answers OFF that count as two (``facts.seconds_apart``). ``fresh``: for so long a sign of life outweighs
-    them. ``suspected``: since when the node is; the delay of the first fencer begins there. A fencer that has said OFF twice,
-    and two more times at least ``2 * fresh`` after the second, and is still not believed has failed, and for good. It is
-    judged by what it said then: a sign of life that came late outweighs what it had said before.
+    ``apart``: seconds between two OFF answers that count as two (``facts.seconds_apart``). ``fresh``: seconds for which
+    a sign of life outweighs them. ``suspected``: when the node was suspected; the first fencer's delay starts there.
+
+    A fencer fails for good if it says OFF twice, and twice more at least ``2 * fresh`` after the second, and is still
+    contradicted. Only its later answers count for that: a late sign of life outweighs the earlier ones.
     """
     verifying = [_verify_off(device, boot_id=boot_id, apart=apart, fresh=fresh, now=now) for device in devices]
     if steps := [step for step in verifying if isinstance(step, Asked | Wait)]:
@@ -94,7 +95,7 @@ def choose_action(
 
 
 def next_action(case: Case, now: float) -> Choice:
-    """``choose_action`` for a node that a policy holds for, by what its mark says: one that may have been told is not waited for."""
+    """``choose_action`` for a node with a policy; a fencer's delay does not apply once the mark records an order."""
     assert case.policy
     assert case.node
     told = case.mark is not None and case.mark.switched_off and case.mark.boot_id == case.node.boot_id
@@ -109,20 +110,20 @@ def next_action(case: Case, now: float) -> Choice:
 
 
 def all_unusable_reason(devices: Sequence[FencerState]) -> str:
-    """Why none of them can be used, as far as that is known without a question to any; empty if one can be, or there is none."""
+    """Why no fencer is usable, as far as known without a call; empty if one is usable, or the policy has none."""
     faults = [_fencer_fault(device, None) for device in devices]
     return "; ".join(faults) if all(faults) else ""
 
 
 def attempt_count(device: FencerState) -> int:
-    """How many attempts it has had since this boot is observed."""
+    """The number of attempts since this boot is observed."""
     return _attempts_used(device)
 
 
 def last_error(device: FencerState) -> str:
-    """Why its last attempt that is over has failed; empty if none has, or if it has answered since.
+    """Why its last completed attempt failed; empty if it did not, or if the fencer has answered since.
 
-    An order that was accepted is over when its status was still not OFF after the fencer's timeout.
+    An accepted order failed if the power state is still not OFF after the fencer's timeout.
     """
 
     def is_over(order: FencerCall) -> bool:
@@ -133,29 +134,29 @@ def last_error(device: FencerState) -> str:
 
 
 def _target_reason(judgement: TargetJudgement) -> str:
-    """By what the machine behind a fencer is taken for the node's."""
+    """The reason to take the machine behind a fencer for the node's."""
     if judgement.match is TargetMatch.SAME:
         return judgement.why
     return "the policy says which machine is behind it, and has it not checked (targetCheck: Disabled)"
 
 
 def is_judgement_fresh(device: FencerState, now: float) -> bool:
-    """Whether what it was judged to be may be relied on for a question for the status."""
+    """Whether the last target read is recent enough to read the power state."""
     return device.judgement is not None and now < device.judged + HOLDS
 
 
 def _just_judged(device: FencerState, now: float) -> bool:
-    """Before it is told to switch off: an attempt that has failed may mean that its address is no longer its own."""
+    """Whether the target may be relied on for an order: a failed attempt may mean that the address changed machines."""
     return is_judgement_fresh(device, now) and all(one.ended <= device.judged for one in _all_attempts(device))
 
 
 def _verify_off(
     device: FencerState, *, boot_id: str, apart: float, fresh: float, now: float
 ) -> Asked | Wait | str | None:
-    """What its last ``off`` still needs, and before its status is asked long after its target was, that again.
+    """The verification that its last order still needs; a stale target is read again before the power state.
 
-    As ``_missing_verification`` says it; None also if it has not answered which machine it is: that was an attempt, and is tried again
-    in its turn.
+    As ``_missing_verification`` returns it; also None if the target read was not answered: that counts as an attempt,
+    and is repeated in the fencer's turn.
     """
     step = _missing_verification(device, boot_id=boot_id, apart=apart, fresh=fresh, now=now)
     if not isinstance(step, AskPower) or is_judgement_fresh(device, now):
@@ -170,9 +171,9 @@ def _verify_off(
 def _missing_verification(
     device: FencerState, *, boot_id: str, apart: float, fresh: float, now: float
 ) -> AskPower | Wait | str | None:
-    """What its last ``off`` still needs. None: nothing, it was in vain or there was none; a text: it is not believed.
+    """The verification that the last order still needs. None: none, or the order failed; a text: OFF is contradicted.
 
-    Nothing is asked of a device that has come to be about another machine since, as far as is known.
+    A device that is judged to be another machine's since then is not called.
     """
     if not device.offs or device.trouble or not _is_about_node(device):
         return None
@@ -197,7 +198,7 @@ def _missing_verification(
 
 
 def _wait_for_off(device: FencerState, last: FencerCall, said: Answer, now: float) -> AskPower | Wait | None:
-    """The status is not OFF yet: asked again, while that may still come."""
+    """The power state is not OFF yet: read it again while it may still change."""
     if last.error and power_of(said) is PowerState.UNKNOWN:
         return None
     patience = min(STILL, device.timeout) if last.error else device.timeout
@@ -219,7 +220,7 @@ def _ask_at(device: FencerState, at: float, now: float, why: str) -> AskPower | 
 
 
 def _trailing_offs(said: Sequence[Answer]) -> Sequence[Answer]:
-    """The latest answers that are OFF without a break, the oldest first."""
+    """The answers since the last one that was not OFF, the oldest first."""
     begin = max((i + 1 for i, answer in enumerate(said) if power_of(answer) is not PowerState.OFF), default=0)
     return said[begin:]
 
@@ -242,7 +243,7 @@ def _fencer_fault(device: FencerState, disbelief: Asked | Wait | str | None) -> 
 
 
 def _attempt_pause(usable: Sequence[FencerState], turn: FencerState, now: float) -> Wait | None:
-    """Between two attempts of one fencer, and, longer, after all have used up theirs."""
+    """The pause between two attempts of one fencer, and the longer one after all fencers have failed."""
     all_failed = _rounds_used(turn) > 0 and all(_rounds_used(device) == _rounds_used(turn) for device in usable)
     tries = [one for device in (usable if all_failed else [turn]) for one in _all_attempts(device)]
     over = max((one.ended for one in tries), default=float("-inf"))
@@ -259,7 +260,7 @@ def _attempt_pause(usable: Sequence[FencerState], turn: FencerState, now: float)
 def _first_attempt_delay(
     devices: Sequence[FencerState], turn: FencerState, suspected: float, now: float
 ) -> Wait | None:
-    """Before its first attempt: from when the node was suspected, or the last one of another fencer was over."""
+    """The delay before its first attempt, counted from the suspicion or from the last attempt of another fencer."""
     if not turn.delay or _all_attempts(turn):
         return None
     until = max([suspected, *(one.ended for device in devices for one in _all_attempts(device))]) + turn.delay
@@ -284,5 +285,5 @@ def _attempts_used(device: FencerState) -> int:
 
 
 def _rounds_used(device: FencerState) -> int:
-    """How often it has used up its attempts."""
+    """The number of times that it has used up its attempts."""
     return _attempts_used(device) // device.attempts

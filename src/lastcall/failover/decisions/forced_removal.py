@@ -1,6 +1,6 @@
-"""The boot is proved to be over (pure): the taint, the pods, the volumes, and what is waited for.
+"""Steps after the boot is proved to be over (pure): taint, forced pod deletion, detach, and waiting.
 
-Only here anything is forced, but for the pods that a node has said itself to have ended (``leaving``).
+Only these steps force anything, except for the pods that a node itself reported as ended (``shutdown_notice``).
 """
 
 from msgspec.structs import replace
@@ -12,9 +12,9 @@ from lastcall.model.fence_policy import FailoverMode
 
 
 def taint_node(case: Case, now: float) -> Step | None:
-    """The taint: nothing new comes, kube-controller-manager forces too, and volumes are detached at once.
+    """Sets the out-of-service taint: no new pods, and kube-controller-manager forces deletion and detach.
 
-    One that somebody has set by hand does as well, and stays his. The pods that go for it are named in the same write.
+    An equal taint that a person set also serves, and stays theirs. The same write records the pods to be removed.
     """
     del now
     assert case.node
@@ -29,7 +29,7 @@ def taint_node(case: Case, now: float) -> Step | None:
 
 
 def wait_if_taint_only(case: Case, now: float) -> Step | None:
-    """The policy forces nothing: the rest is kube-controller-manager's."""
+    """The policy forces nothing itself: kube-controller-manager does the rest."""
     del now
     assert case.policy
     if case.policy.mode is not FailoverMode.TAINT_ONLY:
@@ -40,14 +40,14 @@ def wait_if_taint_only(case: Case, now: float) -> Step | None:
 
 
 def force_delete_pods(case: Case, now: float) -> Step | None:
-    """All pods that have to go are removed by force, whether they terminate or not: their kubelet will never end them."""
+    """Force-deletes all pods that must go, terminating or not: their kubelet will never end them."""
     assert case.node
     pods = tuple(_deletable_pods(case, now))
     return ForceDelete(pods=pods, boot_id=case.node.boot_id, why=_proof_text(case)) if pods else None
 
 
 def detach_volumes(case: Case, now: float) -> Step | None:
-    """What no pod uses any more is detached, if no attach-detach controller does it, whose cache would be wrong then."""
+    """Detaches unused volumes, if no attach-detach controller does; a running one would keep a stale cache."""
     assert case.node
     assert case.policy
     if not case.policy.detach:
@@ -57,7 +57,7 @@ def detach_volumes(case: Case, now: float) -> Step | None:
 
 
 def wait_for_others(case: Case, now: float) -> Step:
-    """What others have to do is waited for, and what was refused, or comes anew, has its time."""
+    """Waits for other controllers, and for the pauses of refused or repeated removals."""
     refusals = [one.refused for one in remaining.pods_to_remove(case)] + [
         one.refused for one in remaining.attachments_to_remove(case)
     ]

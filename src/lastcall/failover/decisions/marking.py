@@ -1,4 +1,4 @@
-"""From suspicion to the mark (pure): what still speaks against beginning, and the mark with which it begins."""
+"""From suspicion to the mark (pure): remaining objections, and the mark that begins the failover."""
 
 from dataclasses import replace as replace_step
 from shlex import quote
@@ -13,7 +13,7 @@ from lastcall.model.fence_policy import FailoverMode
 
 
 def claim_if_dead(case: Case, now: float) -> Step | None:
-    """The boot is over already, by whatever proof: nothing has to be switched off, so no limit is asked."""
+    """The boot is already proved to be over: nothing is powered off, so no limit applies."""
     if not case.is_boot_dead:
         return None
     if not remaining.has_anything_to_remove(case):
@@ -22,7 +22,7 @@ def claim_if_dead(case: Case, now: float) -> Step | None:
 
 
 def wait_without_fencer(case: Case, now: float) -> Step | None:
-    """The policy names no fencer: another proof is waited for."""
+    """The policy names no fencer: waits for another proof."""
     del now
     if case.devices:
         return None
@@ -36,10 +36,10 @@ def wait_without_fencer(case: Case, now: float) -> Step | None:
 
 
 def manual_taint_note(case: Case) -> str:
-    """What a taint out-of-service is worth that is not lastcall's, while it proves nothing; empty if there is none.
+    """Why an out-of-service taint set by others proves nothing, with advice; empty if there is none.
 
-    Who has found it standing there cannot know whether it is older than the boot that he sees. Of a node without a boot id
-    nothing can be said or proved.
+    A controller that found the taint in place cannot know whether it is older than the current boot. Nothing can be
+    proved about a node without a boot ID.
     """
     if (
         case.is_boot_dead
@@ -57,13 +57,13 @@ def manual_taint_note(case: Case) -> str:
 
 
 def acknowledge_command(case: Case) -> str:
-    """The command by which a person says that the machine of a node with a boot id is off."""
+    """The command by which a person confirms that the machine of a node with a boot ID is off."""
     assert case.node
     return f"lastcall failover acknowledge {quote(case.name)} --boot-id {quote(case.node.boot_id)}"
 
 
 def wait_for_limits(case: Case, now: float) -> Step | None:
-    """The limits that protect the cluster stand against it."""
+    """A storm limit forbids fencing now."""
     if case.limit_answer.allowed:
         return None
     again = case.limit_answer.again if case.limit_answer.again is not None and case.limit_answer.again > now else None
@@ -71,9 +71,9 @@ def wait_for_limits(case: Case, now: float) -> Step | None:
 
 
 def prepare_fencer(case: Case, now: float) -> Step | None:
-    """A fencer is to be told to switch off at once: until then the node is not marked, and takes no place among the limits.
+    """Selects a fencer that can be ordered off now; until then the node is not marked and uses up no limit.
 
-    The fencers are asked before which machines are behind them. With a policy that only observes none is asked.
+    The fencers first report which machines are behind them. A policy in mode Observe calls none.
     """
     assert case.policy
     if case.policy.mode is FailoverMode.OBSERVE:
@@ -86,7 +86,7 @@ def prepare_fencer(case: Case, now: float) -> Step | None:
 
 
 def mark_node(case: Case, now: float) -> Step:
-    """It is marked; with a policy that only observes it is said that it would be."""
+    """Marks the node; in mode Observe, reports that it would."""
     del now
     assert case.policy
     assert case.node
@@ -103,7 +103,7 @@ def mark_node(case: Case, now: float) -> Step:
 
 
 def take_over(case: Case, now: float) -> Step | None:
-    """Somebody has begun who does not lead any more: the mark becomes ours."""
+    """Takes over the mark of a controller that no longer leads."""
     del now
     mark = case.mark
     if mark is None or mark.by == case.me:

@@ -1,4 +1,4 @@
-"""Nothing is left to force, or the node is back (pure): switching on, and taking away what is ours."""
+"""After the removal, or when the node is back (pure): power on, and remove lastcall's taint and mark."""
 
 from msgspec.structs import replace
 
@@ -8,17 +8,18 @@ from lastcall.failover.decisions.steps import Mark, Step, SwitchOn, Unmark, Unta
 from lastcall.failover.evidence.owner_mark import OwnerMark
 
 RETRY = 10.0
-"""Seconds between two attempts to switch on."""
+"""Seconds between two attempts to power on."""
 SETTLE = 30.0
-"""So long after the last order to switch off none is given to switch on, if one of several may still be carried out; and so
-long after one leads, since somebody else may have ordered it right before."""
+"""Seconds without an order to power on, after the last order to power off if one of several may still be carried out,
+and after a change of leader, because the previous leader may just have given an order.
+"""
 
 
 def undo_if_alive(case: Case, now: float) -> Step | None:
-    """The boot that was to end lives: whatever said that it was over was wrong, or it was never switched off.
+    """The boot to be ended is alive: a proof was wrong, or the machine was never powered off.
 
-    A taint of ours has to go at once, since volumes are detached by force from a node that has it. One that was told to
-    go off may still go: it keeps its mark for a while.
+    Our taint must go immediately, because volumes are force-detached from a tainted node. A machine with an order to
+    power off may still go off, so it keeps its mark for a while.
     """
     mark = case.mark
     if mark is None or not suspicion.is_awake(case, now):
@@ -29,14 +30,14 @@ def undo_if_alive(case: Case, now: float) -> Step | None:
     linger = case.policy.linger if case.policy else 0.0
     told = max((one.ended for device in case.devices for one in device.offs), default=case.fence_calls_known_since)
     if mark.switched_off and now < told + linger:
-        return Wait(f"node {case.name} is alive again, but was told to go off", until=told + linger)
+        return Wait(f"node {case.name} is alive again, but was ordered to power off", until=told + linger)
     return Unmark(why=f"node {case.name} is alive again, and nothing was forced")
 
 
 def finish_failover(case: Case, now: float) -> Step | None:
-    """What had to go has gone: the machine is switched on if the policy asks for it, and the node waited for.
+    """Everything is removed: powers the machine on if the policy says so, and waits for the node.
 
-    It stays off for who has yet to go, since nothing is forced any more once it was told to switch on.
+    The machine stays off while pods still have to go, because nothing is forced after the order to power on.
     """
     mark = case.mark
     if mark is None or remaining.has_anything_to_remove(case):
@@ -50,13 +51,13 @@ def finish_failover(case: Case, now: float) -> Step | None:
         )
     if case.policy and case.policy.power_on and mark.switched_off:
         return _switch_on(case, mark, now)
-    return Wait(f"node {case.name} is failed over, and waited for; {_replacements_text(case)}")
+    return Wait(f"node {case.name} is failed over, and its return is awaited; {_replacements_text(case)}")
 
 
 def clean_up_after_return(case: Case, now: float) -> Step | None:
-    """The machine has booted again: nothing is forced from it any more; when it is Ready, what is ours goes.
+    """The machine has booted again: nothing is forced any more, and our taint and mark go once the node is Ready.
 
-    The taint may go before that (``_untaint_early``).
+    The taint may go earlier (``_untaint_early``).
     """
     mark = case.mark
     assert case.node
@@ -78,12 +79,12 @@ def clean_up_after_return(case: Case, now: float) -> Step | None:
 
 
 def _untaint_early(case: Case, mark: OwnerMark) -> Step | None:
-    """Our taint goes from a node that is not Ready, once nothing is left there that it was set for.
+    """Removes our taint from a node that is not Ready, once everything that it was set for is removed.
 
-    What makes it Ready may be a pod that does not tolerate the taint, such as a network plugin's: as long as the taint
-    stands, taint eviction deletes it, and Pod GC removes it by force. But the taint also lets volumes be detached, and pods
-    be removed, that the last boot has left, so it stays for these. That the new boot runs only its own kubelet says: by
-    Ready=False, not by the Unknown that others write in its place. The mark stays until the node is Ready.
+    The node may need a pod that does not tolerate the taint to become Ready, such as a network plugin's: while the
+    taint stands, taint eviction deletes that pod and Pod GC force-deletes it. But the taint also lets pods and volumes
+    of the last boot be removed, so it stays for these. Only the node's own kubelet can show that the new boot runs:
+    with Ready=False, not with the Unknown that the node controller writes. The mark stays until the node is Ready.
     """
     assert case.node
     speaks = bool(case.node.boot_id) and case.node.ready == "False"
@@ -104,14 +105,14 @@ def _switch_on(case: Case, mark: OwnerMark, now: float) -> Step:
             mark=replace(mark, powered_on=True), why=f"node {case.name} is failed over: it is switched on again"
         )
     if any(not one.error for one in device.ons):
-        return Wait(f"node {case.name} was switched on again, and is waited for; {_replacements_text(case)}")
+        return Wait(f"node {case.name} was switched on again, and its return is awaited; {_replacements_text(case)}")
     return _try_on(case, device, now)
 
 
 def _orders_settled_at(case: Case) -> float:
-    """When no order to switch off can strike the next boot: one that was accepted, and alone, has done what it can.
+    """When no order to power off can hit the next boot any more; a single accepted order has taken effect.
 
-    Who leads since a short time ago cannot know whether his was alone.
+    A controller that leads only recently cannot know whether its order was the only one.
     """
     offs = [one for device in case.devices for one in device.offs]
     alone = len(offs) == 1 and not offs[0].error
@@ -127,7 +128,7 @@ def _try_on(case: Case, device: FencerState, now: float) -> Step:
 
 
 def _replacements_text(case: Case) -> str:
-    """The replacements that are not Ready yet, and what is stuck."""
+    """The replacements that are not Ready yet, and what remains on the node."""
     missing = remaining.first_names(name for name, ready in case.replacements.items() if not ready)
     left = remaining.remaining_text(case)
     return f"not Ready yet elsewhere: {missing}; {left}" if missing else left

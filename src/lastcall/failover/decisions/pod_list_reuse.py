@@ -1,8 +1,8 @@
-"""How long the list of a node's pods is good for (pure): the steps of one failover do not each list the same pods again.
+"""How long a list of a node's pods stays valid (pure), so that each step of a failover need not list them again.
 
-What is listed live before the first step serves those that follow at once, as the answers to our own calls change it. After
-pods were removed by force it serves the detaching of volumes alone: for all else the pods are listed anew, so that nothing ends
-but by what the API server says of the whole node.
+The live list before the first step serves the directly following ones, updated by the answers to our own calls. After
+forced deletions it serves only the detach step; for everything else the pods are listed again, so that a failover ends
+only by what the API server says about the whole node.
 """
 
 from collections.abc import Mapping
@@ -11,17 +11,17 @@ from lastcall.failover.decisions import steps
 from lastcall.model.observed import FailoverPod
 
 LASTS = 15.0
-"""Seconds after which a list is too old for the next step, however long the one before has taken.
+"""Seconds after which a list is too old for the next step, however long the previous one took.
 
-That a pod of this UID is bound to the node, terminates or has finished does not change any more; that it is to stay may.
+That a pod of this UID is bound to the node, terminating or finished cannot change any more; that it must stay can.
 """
 
 
 def is_list_reusable(step: steps.Step, pods: Mapping[str, FailoverPod], *, listed: float, now: float) -> bool:
-    """Whether what comes after ``step`` is decided by the same list. ``pods``, by UID, are as the answers have shown them.
+    """Whether the step after ``step`` uses the same list. ``pods``, by UID, are updated from the answers.
 
-    A pod whose deletion was answered by anything but itself, terminating, is not known any more; nor what is left if a pod
-    was not removed by force as it was to be.
+    A pod is unknown if the answer to its deletion was not the terminating pod itself. So are the remaining pods if one
+    of them was not force-deleted as intended.
     """
     if now >= listed + LASTS:
         return False
@@ -37,7 +37,7 @@ def is_list_reusable(step: steps.Step, pods: Mapping[str, FailoverPod], *, liste
 
 
 def update_from_answer(pods: dict[str, FailoverPod], answer: FailoverPod | None) -> None:
-    """``answer``: a pod as its deletion was answered. One that had finished, and that nothing keeps, has gone with it."""
+    """Updates the list with the answer to a deletion. A finished pod without finalizers is removed by that deletion."""
     if answer is None:
         return
     metadata = answer.metadata
@@ -48,6 +48,6 @@ def update_from_answer(pods: dict[str, FailoverPod], answer: FailoverPod | None)
 
 
 def is_same_pod(now: FailoverPod, before: FailoverPod) -> bool:
-    """Whether a pod, as it was just read, is that which was listed, on the same node, and terminating if it was so before."""
+    """Whether a pod just read is the listed one: same UID, same node, and still terminating if it was before."""
     same = now.metadata.uid == before.metadata.uid and now.spec.node_name == before.spec.node_name
     return same and (now.is_terminating or not before.is_terminating)

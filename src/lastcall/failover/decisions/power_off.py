@@ -1,4 +1,4 @@
-"""A marked node whose boot is not proved to be over (pure): it is switched off, unless something speaks against it now."""
+"""A marked node whose boot is not proved to be over (pure): powers it off, unless something forbids that now."""
 
 from msgspec.structs import replace
 
@@ -11,7 +11,7 @@ from lastcall.model.power import PowerState
 
 
 def stop_without_policy(case: Case, now: float) -> Step | None:
-    """The policy has gone, or only observes by now. What has been done stays until the node is back."""
+    """The policy is gone or in mode Observe by now. Completed work stays until the node is back."""
     del now
     mark = case.mark
     if case.policy is not None and case.policy.mode is not FailoverMode.OBSERVE:
@@ -23,7 +23,7 @@ def stop_without_policy(case: Case, now: float) -> Step | None:
 
 
 def stop_if_untainted(case: Case, now: float) -> Step | None:
-    """Somebody has taken our taint away: he may know that the machine runs, and nothing more is forced."""
+    """A person removed our taint, and may know that the machine runs: nothing more is forced."""
     del now
     mark = case.mark
     if mark is None or not mark.tainted or remaining.has_our_taint(case):
@@ -32,20 +32,20 @@ def stop_if_untainted(case: Case, now: float) -> Step | None:
 
 
 def wait_for_next_boot(case: Case, now: float) -> Step | None:
-    """It was told to switch on again, when nothing was left: what has come since is for its next boot."""
+    """The machine was ordered on again after everything was removed: pods that came later belong to its next boot."""
     del now
     mark = case.mark
     if mark is None or not mark.powered_on:
         return None
     return Wait(
-        f"node {case.name} was switched on again, and its next boot is waited for; {remaining.remaining_text(case)}"
+        f"node {case.name} was switched on again, and its next boot is awaited; {remaining.remaining_text(case)}"
     )
 
 
 def recheck_power(case: Case, now: float) -> Step | None:
-    """What was told to switch off, by whoever had the mark before: its status says whether it is off.
+    """Reads the power state of a machine that a previous leader may have powered off.
 
-    To ask is harmless, so the silence that makes a node suspect need not be waited for as long as for telling it again.
+    A read is harmless, so it need not wait for the full time of suspicion as a repeated order does.
     """
     mark = case.mark
     assert case.node
@@ -69,10 +69,10 @@ def recheck_power(case: Case, now: float) -> Step | None:
 
 
 def fence_node(case: Case, now: float) -> Step:
-    """What a fencer is asked, or told, next. Before it switches off, the mark says that it may have.
+    """The next call to a fencer. The mark records an order before it is given.
 
-    While none was told, the limits are asked again. A mark that can get no order now gives its place among them back: it
-    would hold back all other nodes.
+    The limits are checked again until the first order. A mark that cannot get an order now is removed, because it uses
+    up a limit and would hold back all other nodes.
     """
     assert case.mark
     choice = fencer_choice.next_action(case, now)

@@ -1,4 +1,4 @@
-"""What is left on a node that is failed over (pure): what goes, what stays and why, and what is stuck."""
+"""What remains on a node under failover (pure): what must go, what stays and why, and what is stuck."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,7 +10,7 @@ _SHOWN = 3
 
 
 def stay_reason(pod: CasePod) -> str:
-    """Why a pod is left alone, as the end of a sentence; empty if it goes."""
+    """Why a pod stays, as the end of a sentence; empty if it must go."""
     if pod.mirror:
         return "is a static pod, which only its kubelet ends"
     if pod.disabled:
@@ -19,54 +19,54 @@ def stay_reason(pod: CasePod) -> str:
 
 
 def is_stuck(pod: CasePod) -> bool:
-    """Whether it was removed by force, and only finalizers of others keep its object."""
+    """Whether it is force-deleted and only finalizers of other controllers keep its object."""
     return pod.terminating and pod.grace == 0 and pod.finished and bool(pod.finalizers)
 
 
 def pods_to_remove(case: Case) -> list[CasePod]:
-    """The pods that have to go and have not."""
+    """The pods that must go and still exist."""
     return [pod for pod in case.pods if not stay_reason(pod) and not is_stuck(pod)]
 
 
 def pods_to_remove_now(case: Case) -> list[CasePod]:
-    """Those of them that nothing lets stay for a time: the others go only when the node has had the taint for so long."""
+    """Those that need not wait for a toleration; the others go only after the taint has existed for their time."""
     return [pod for pod in pods_to_remove(case) if not pod.patient]
 
 
 def patient_pods(case: Case) -> list[CasePod]:
-    """The pods that stay for a time alone: they go as soon as it is over."""
+    """The pods that stay only until their ``tolerationSeconds`` are over."""
     return [pod for pod in case.pods if pod.patient and pod.tolerates and not (pod.mirror or pod.disabled)]
 
 
 def attachments_to_remove(case: Case) -> list[CaseAttachment]:
-    """The attachments that have to go: all but those of pods that stay."""
+    """The VolumeAttachments that must go: all but those of staying pods."""
     kept = {volume for pod in case.pods if stay_reason(pod) for volume in pod.volumes}
     return [one for one in case.attachments if one.volume not in kept]
 
 
 def unused_attachments(case: Case) -> list[CaseAttachment]:
-    """Those of them that no pod uses any more, and that nobody has deleted yet."""
+    """Those that no pod uses any more, and that are not being deleted yet."""
     used = {volume for pod in pods_to_remove(case) for volume in pod.volumes}
     return [one for one in attachments_to_remove(case) if one.volume not in used and not one.deleting]
 
 
 def has_anything_to_remove(case: Case) -> bool:
-    """Whether something has to go."""
+    """Whether a pod or VolumeAttachment must go."""
     return bool(pods_to_remove(case) or attachments_to_remove(case))
 
 
 def has_our_taint(case: Case) -> bool:
-    """Whether a taint exactly as ours is on the Node, whoever has set it."""
+    """Whether a taint equal to ours is on the Node, whoever set it."""
     return case.node is not None and any(out_of_service_taint.is_like_ours(one) for one in case.node.taints)
 
 
 def has_out_of_service_taint(case: Case) -> bool:
-    """Whether any taint of that key is on the Node."""
+    """Whether any out-of-service taint is on the Node."""
     return case.node is not None and any(one.key == out_of_service_taint.OURS.key for one in case.node.taints)
 
 
 def remaining_text(case: Case) -> str:
-    """What is left, and what keeps it."""
+    """What remains on the node, and what keeps it."""
     return "; ".join(_text_parts(case)) or "nothing is left on it"
 
 
@@ -88,7 +88,7 @@ def _text_parts(case: Case) -> Iterator[str]:
 
 
 def first_names(found: Iterable[str]) -> str:
-    """The first of them by name, and how many others there are."""
+    """The first names in order, and the number of the others."""
     every = sorted(found)
     rest = len(every) - _SHOWN
     return ", ".join(every[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,22 +1,22 @@
-"""How often pods are removed by force from one boot (pure): who makes them anew at once does not keep us busy for ever.
+"""Backoff for forced deletions from one boot (pure), against owners that recreate pods immediately.
 
-A pod that names a dead node itself, or tolerates all taints, is bound there as soon as it is made, and whoever owns it makes
-the next one when it has gone. The first time is at once; then there is a pause before each, twice as long as the last.
+A pod that names a dead node in its spec, or tolerates all taints, is bound there as soon as it is created, and its
+owner recreates it after each deletion. The first deletion is immediate; each later one waits twice as long as the last.
 """
 
 from dataclasses import dataclass
 
 FIRST, LONGEST = 1.0, 60.0
-"""Seconds between the first two times, and at most."""
+"""Seconds between the first two deletions, and at most."""
 CALM = 2 * LONGEST
-"""After so many seconds without any the next time is a first one again."""
+"""Seconds without a deletion after which the backoff starts over."""
 MANY = 3
-"""So many times in a row are told: others make anew what we remove."""
+"""The number of deletions in a row from which status reports them: another controller recreates the pods."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForcedRemovals:
-    """So often in a row pods were removed by force from one boot, the last time at ``last``."""
+    """The number of consecutive forced deletions from one boot, the latest at ``last``."""
 
     boot_id: str = ""
     times: int = 0
@@ -24,20 +24,20 @@ class ForcedRemovals:
 
 
 NEVER = ForcedRemovals()
-"""Not once."""
+"""No deletion yet."""
 
 
 def count_removal(before: ForcedRemovals, boot_id: str, now: float) -> ForcedRemovals:
-    """It was done once more."""
+    """The count after one more deletion."""
     first = before.boot_id != boot_id or now > before.last + CALM
     return ForcedRemovals(boot_id=boot_id, times=1 if first else before.times + 1, last=now)
 
 
 def pause_seconds(times: int) -> float:
-    """Seconds after so many times in a row."""
+    """The pause in seconds after this many deletions in a row."""
     return min(LONGEST, FIRST * 2.0 ** min(times - 1, 10)) if times else 0.0
 
 
 def next_removal_at(forced: ForcedRemovals, boot_id: str) -> float:
-    """When pods of this boot may be removed by force at the earliest."""
+    """The earliest time of the next forced deletion from this boot."""
     return forced.last + pause_seconds(forced.times) if forced.boot_id == boot_id and forced.times else float("-inf")

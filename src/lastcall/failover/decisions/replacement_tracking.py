@@ -1,6 +1,7 @@
-"""The pods that a node has lost are followed until others have taken their places (pure): for people, nothing waits for it.
+"""Tracks lost pods until their replacements are Ready (pure); for output only, no step waits for it.
 
-A taint that stays until they are Ready would keep a pod away that can run on this node alone, and that would never be Ready.
+A taint that stayed until they are Ready would block a pod that can run only on this node, and that would never become
+Ready.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -17,7 +18,7 @@ _JOB = "Job"
 
 
 def record_lost_pods(case: Case, now: float) -> Step | None:
-    """Before pods are removed that the mark does not name yet, such as came after the taint, it names them."""
+    """Records pods in the mark before they are removed, such as pods that came after the taint."""
     del now
     assert case.mark
     if case.policy is None or case.policy.mode is not FailoverMode.ENFORCE:
@@ -31,31 +32,31 @@ def record_lost_pods(case: Case, now: float) -> Step | None:
 
 
 def pods_to_record(case: Case) -> tuple[LostPod, ...]:
-    """What the mark is to name when the boot is proved to be over: all that has to go by then."""
+    """The pods to record when the boot is proved to be over: all that must go by then."""
     return _with_pods(case, remaining.pods_to_remove_now(case))
 
 
 def known_lost_pods(case: Case) -> tuple[LostPod, ...]:
-    """What the mark names, and what this controller has removed without one."""
+    """The pods that the mark records, and those that this controller removed without one."""
     both = (*(case.mark.lost if case.mark else ()), *case.removed)
     return merge_lost(filter(_becomes_ready, both), (), room=_mark_room(case))
 
 
 def followed_pods(case: Case) -> tuple[LostPod, ...]:
-    """Those whose replacements are told of: not who turns out to stay."""
+    """The lost pods whose replacements are reported; without those that turn out to stay."""
     stays = {pod.uid for pod in case.pods if remaining.stay_reason(pod)}
     return tuple(one for one in known_lost_pods(case) if one.uid not in stays)
 
 
 def pods_to_look_up(case: Case) -> tuple[LostPod, ...]:
-    """Those whose replacements are looked for now: there is time for it when nothing is left that we have to do."""
+    """The lost pods whose replacements are looked up now: only after lastcall's own work on the node is done."""
     over = case.node is not None and case.mark is not None and case.mark.boot_id == case.node.boot_id
     ours = case.policy is not None and case.policy.detach and bool(remaining.unused_attachments(case))
     return followed_pods(case) if over and not remaining.pods_to_remove(case) and not ours else ()
 
 
 def replacement_readiness(case: Case, places: Collection[str]) -> Mapping[str, bool]:
-    """``Case.replacements``; ``places``: the uids of those that were lost and have been replaced."""
+    """``Case.replacements``; ``places``: the UIDs of lost pods that have a Ready replacement."""
     found: dict[str, bool] = {}
     for one in followed_pods(case):
         found[one.key] = found.get(one.key, True) and one.uid in places
@@ -69,7 +70,7 @@ def _with_pods(case: Case, pods: Iterable[CasePod]) -> tuple[LostPod, ...]:
 
 
 def _becomes_ready(one: LostPod) -> bool:
-    """A Job may make no other pod, and that may be done before anybody has seen it Ready: its own status tells."""
+    """A Job may create no further pod, and a replacement may finish before it is seen Ready; its own status tells."""
     return one.kind != _JOB
 
 

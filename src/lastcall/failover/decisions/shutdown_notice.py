@@ -1,7 +1,8 @@
-"""A node that has said itself that it goes down (pure): it is not fenced before its own deadline.
+"""A node that announced its own shutdown (pure): it is not fenced before its stated deadline.
 
-Most shutdowns are reboots, and the machine comes back by itself. Its last word (the ``NodeShutdown`` that its agent writes)
-proves nothing of the boot, but of the pods that it lists by UID as ended and unmounted: these need not wait.
+Most shutdowns are reboots, and the machine comes back by itself. Its notice (the ``NodeShutdown`` that its agent
+writes) proves nothing about the boot, but it does about the pods that it lists by UID as ended and unmounted: these
+need not wait.
 """
 
 from lastcall.failover.decisions import remaining
@@ -11,10 +12,10 @@ from lastcall.model.fence_policy import FailoverMode
 
 
 def remove_ended_pods(case: Case, now: float) -> Step | None:
-    """The pods of which the silent node has said that they are over. They are terminating before they are forced.
+    """Removes the pods that the silent node reported as ended. They are deleted before they are force-deleted.
 
-    A kubelet that starts again meanwhile does not start a pod that is terminating. One that tolerates the taint for a time
-    has that time first.
+    A kubelet that restarts in the meantime does not start a terminating pod. A pod that tolerates the taint for a time
+    keeps that time.
     """
     assert case.policy
     assert case.node
@@ -29,7 +30,7 @@ def remove_ended_pods(case: Case, now: float) -> Step | None:
 
 
 def wait_for_own_deadline(case: Case, now: float) -> Step | None:
-    """It has said itself that it goes down: it is not fenced before the deadline that it has stated."""
+    """The node announced its shutdown: it is not fenced before its stated deadline."""
     if case.held_until is None or now >= case.held_until:
         return None
     why = f"node {case.name} has said itself that it goes down, and until when: it is not fenced before"

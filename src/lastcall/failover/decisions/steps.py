@@ -1,8 +1,8 @@
-"""What is done next for one node: the answers of ``course.decide``, one for each kind of thing that can be done.
+"""The possible next steps for one node: the answers of ``decision_table.decide``.
 
-``why`` is a sentence for people, without a full stop. Each step may be done again when its answer was lost: the next
-decision is made from what the cluster and the devices then say. Before each step that cannot be undone whoever carries it
-out reads again, live: that he leads, that the mark is his, and that the Node still has the boot id (``boot_id``).
+``why`` is a sentence for people, without a full stop. Each step may be repeated if its answer was lost: the next
+decision starts from what the cluster and the devices then report. Before each irreversible step the executor verifies
+live that this controller leads, that the mark is its own, and that the Node still has the boot ID (``boot_id``).
 """
 
 from dataclasses import dataclass
@@ -14,26 +14,26 @@ from lastcall.failover.limits.storms import Limit
 
 @dataclass(frozen=True)
 class Done:
-    """There is nothing to do for this node, and nothing of ours on it."""
+    """Nothing to do for this node, and nothing of lastcall's on it."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Nothing is done now. What is waited for may come at any time; look again at ``until`` at the latest, if given."""
+    """No action now. The awaited change may come at any time; check again at ``until`` at the latest, if given."""
 
     why: str
     until: float | None = None
     limit: Limit | None = None
-    """Which of the limits that protect the cluster it is that stands against fencing the node; None if none does."""
+    """The storm limit that forbids fencing the node; None if none does."""
     stuck: bool = False
-    """No fencer can switch the machine off now: each has failed, or cannot be used, or is refused."""
+    """No fencer can power the machine off now: each has failed, is unusable or is refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AskTarget:
-    """The fencer of this name is asked which machine is behind it, and its answer held against the Node."""
+    """Asks the fencer which machine is behind it, and compares the answer with the Node."""
 
     fencer: str
     why: str
@@ -41,7 +41,7 @@ class AskTarget:
 
 @dataclass(frozen=True, kw_only=True)
 class AskPower:
-    """The fencer of this name is asked for the status; its answer is evidence about the boot that the Node has."""
+    """Asks the fencer for the power state; the answer is evidence about the Node's current boot."""
 
     fencer: str
     why: str
@@ -49,7 +49,7 @@ class AskPower:
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """The mark is written as it stands here, under the Node's resourceVersion; in place of the one that is there."""
+    """Writes this mark in place of the current one, under the Node's resourceVersion."""
 
     mark: OwnerMark
     why: str
@@ -57,7 +57,7 @@ class Mark:
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchOff:
-    """The fencer of this name is told to switch off. The mark that says so is written already."""
+    """Orders the fencer to power off. The mark already records the order."""
 
     fencer: str
     boot_id: str
@@ -67,7 +67,7 @@ class SwitchOff:
 
 @dataclass(frozen=True, kw_only=True)
 class Taint:
-    """Our taint is added to those of the Node, and ``mark`` written, in one write under its resourceVersion."""
+    """Adds our taint to those of the Node and writes ``mark``, in one write under its resourceVersion."""
 
     mark: OwnerMark
     boot_id: str
@@ -76,7 +76,7 @@ class Taint:
 
 @dataclass(frozen=True, kw_only=True)
 class Delete:
-    """Pods that are not terminating yet are deleted with their own grace (1 s at least), each by its UID."""
+    """Deletes pods that are not terminating yet with their own grace period (at least 1 s), each by its UID."""
 
     pods: tuple[CasePod, ...]
     boot_id: str
@@ -85,10 +85,10 @@ class Delete:
 
 @dataclass(frozen=True, kw_only=True)
 class ForceDelete:
-    """Pods are said to have failed, unless they have finished, and removed with a grace of 0.
+    """Sets pods to Failed, unless they have finished, and deletes them with a grace period of 0.
 
-    Those that are not terminating yet become the target of a disruption in the same write as Failed. That is only allowed
-    if the boot is proved to be over: from any other node only terminating pods are removed.
+    Pods that are not terminating yet get the condition DisruptionTarget in the same write as Failed. That is allowed
+    only if the boot is proved to be over: from any other node only terminating pods are removed.
     """
 
     pods: tuple[CasePod, ...]
@@ -98,7 +98,7 @@ class ForceDelete:
 
 @dataclass(frozen=True, kw_only=True)
 class Detach:
-    """VolumeAttachments are deleted, each by its UID; who attaches detaches then."""
+    """Deletes VolumeAttachments, each by its UID; the CSI attacher then detaches the volumes."""
 
     attachments: tuple[CaseAttachment, ...]
     boot_id: str
@@ -107,7 +107,7 @@ class Detach:
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchOn:
-    """The fencer of this name is told to switch on. The mark that says so is written already."""
+    """Orders the fencer to power on. The mark already records the order."""
 
     fencer: str
     within: float
@@ -116,9 +116,9 @@ class SwitchOn:
 
 @dataclass(frozen=True, kw_only=True)
 class Untaint:
-    """Our taint is taken away, all others left as they are, and ``mark`` written, in one write.
+    """Removes our taint, keeps all others, and writes ``mark``, in one write.
 
-    ``by_hand``: every taint of that key goes, since the policy says so.
+    ``by_hand``: removes every out-of-service taint, as the policy says.
     """
 
     mark: OwnerMark
@@ -128,12 +128,13 @@ class Untaint:
 
 @dataclass(frozen=True, kw_only=True)
 class Unmark:
-    """The mark is taken away: lastcall has nothing on this node any more."""
+    """Removes the mark: lastcall has nothing on this node any more."""
 
     why: str
     given_back: bool = False
-    """Nothing was done, and the node is as lost as it was: only its place among the limits is free. What a person has said of
-    its machine stays."""
+    """Nothing was done, and the node is still lost: only its place in the limits is released. A person's
+    acknowledgement stays.
+    """
 
 
 Step = (

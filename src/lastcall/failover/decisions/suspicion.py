@@ -1,9 +1,9 @@
-"""Is a node lost? (pure): silence makes it suspect, and nothing else does.
+"""Decides whether a node is suspected to be lost (pure): only silence makes it so.
 
-Silence is measured by who observes, from when he began to: neither an old Lease nor a condition Ready=Unknown that
-somebody else has written says how long it has lasted. What a fence says of the power makes nobody suspect or innocent: a
-machine that is cut off runs on and writes, and that is what fencing is for. A kubelet that reports Ready=False is sick, and
-speaks.
+Silence counts from when this controller began to observe: neither an old Lease nor a condition Ready=Unknown, which the
+node controller writes, tells how long it has lasted. A fence's power state is no ground for suspicion or against it: a
+partitioned machine runs on and writes, which is what fencing is for. A kubelet that reports Ready=False is unhealthy,
+but not silent.
 """
 
 from lastcall.failover.decisions import remaining
@@ -12,18 +12,18 @@ from lastcall.failover.decisions.steps import Done, Step, Wait
 from lastcall.model import duration
 
 FRESH = 20.0
-"""Of nodes that no policy holds for (``case.Policy.fresh``)."""
+"""For nodes without a policy (see ``case.EffectivePolicy.fresh``)."""
 
 
 def is_awake(case: Case, now: float) -> bool:
-    """Whether the kubelet was really heard of a short time ago; that we have just begun to observe is no sign of life."""
+    """Whether the kubelet gave a recent sign of life; the start of our observation is none."""
     policy = case.policy
     recent = min(policy.fresh, policy.suspect_after) if policy else FRESH
     return case.heard is not None and now - case.heard < recent
 
 
 def wait_if_unwatched(case: Case, now: float) -> Step | None:
-    """No policy holds for it, or it has never reported a boot id."""
+    """No policy applies to the node, or it never reported a boot ID."""
     why = ""
     if case.policy is None:
         why = f"no FencePolicy holds for node {case.name}" + (f": {case.no_policy}" if case.no_policy else "")
@@ -36,7 +36,7 @@ def wait_if_unwatched(case: Case, now: float) -> Step | None:
 
 
 def wait_for_silence(case: Case, now: float) -> Step | None:
-    """It is not silent yet for as long as the policy says."""
+    """The node is not silent yet for as long as the policy says."""
     assert case.policy
     suspect_at = case.quiet_since + case.policy.suspect_after
     if now >= suspect_at:
@@ -48,7 +48,7 @@ def wait_for_silence(case: Case, now: float) -> Step | None:
 
 
 def nothing_to_fail_over(case: Case, now: float) -> Step | None:
-    """Nothing on it would go: a node is not fenced for its own sake."""
+    """Nothing on the node must go: a node is not fenced for its own sake."""
     del now
     if remaining.has_anything_to_remove(case):
         return None

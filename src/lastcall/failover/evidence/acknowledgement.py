@@ -1,10 +1,10 @@
-"""A person's word that a machine is dead (pure): ``lastcall.dev/acknowledged-dead`` on the Node names the boot that is over.
+"""A person's acknowledgement that a machine is dead (pure): ``lastcall.dev/acknowledged-dead`` names the dead boot.
 
-It is of use where no device can be asked, and for the fencer ``manual``. It holds for one boot, since the machine's next one
-has another id, and for one silence: a boot that was wrongly said to be over lives on, and what is left standing on its Node
-must not be taken for a word on the day on which it is silent again. So what is written names also the last renewal of the
-node's Lease, and counts as long as no other has followed. A word without it, as a person may write it by hand, counts for
-who has seen it come alone: he knows what was heard of the node afterwards.
+It is for nodes without a device to ask, and for the fencer ``manual``. It is valid for one boot, because the next boot
+has another ID, and for one silence: a boot that was wrongly acknowledged lives on, and an annotation that remains on
+its Node must not count when the node is silent again. So it also names the last renewal of the node's Lease, and is
+valid only while no other renewal follows. An acknowledgement without a renewal, as a person may write by hand, counts
+only for a controller that saw it being added: it knows the signs of life since then.
 """
 
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from lastcall.failover.evidence.proofs import FRESH
 from lastcall.model import duration
 
 TICK = 1e-3
-"""Seconds by which a word is later than what it is known to follow."""
+"""Seconds by which an acknowledgement is dated after the events that it is known to follow."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AcknowledgementNote:
-    """What stands on a Node; ``renewed`` is ``spec.renewTime`` of its Lease when it was said, empty if it does not say."""
+    """The content of the annotation; ``renewed`` is ``spec.renewTime`` of the Lease when it was written, or empty."""
 
     boot_id: str
     renewed: str = ""
@@ -32,7 +32,7 @@ def to_annotation(word: AcknowledgementNote) -> str:
 
 
 def parse_annotation(text: str) -> AcknowledgementNote | None:
-    """What is written by hand may have blanks around it. None if it names no boot, or is something else."""
+    """Parses the annotation; surrounding blanks are allowed. None if it names no boot or has another format."""
     parts = text.split()
     if len(parts) not in (1, 2):
         return None
@@ -42,11 +42,11 @@ def parse_annotation(text: str) -> AcknowledgementNote | None:
 def acknowledgement_fact(
     text: str, boot: Boot, *, seen: float, renewed: tuple[str, float] | None
 ) -> DeathAcknowledged | None:
-    """The evidence, if the Node's annotation acknowledges the boot that it shows, and this silence; else None.
+    """The evidence, if the annotation acknowledges the Node's current boot and the current silence; else None.
 
-    ``seen``: since when the observer sees it, on his own clock. ``renewed``: the Lease's ``renewTime`` as it was read last,
-    and when that was first seen; None if there is none. One that names its renewal is later than that, however late the
-    observer has heard of it; and it counts also for who finds it standing there.
+    ``seen``: when the observer first saw it, on its own clock. ``renewed``: the Lease's ``renewTime`` as last read, and
+    when that was first seen; None without a Lease. An acknowledgement that names its renewal is dated after that
+    renewal, however late the observer saw the renewal, and counts also if the observer found it in place.
     """
     word = parse_annotation(text)
     if word is None or word.boot_id != boot.id:
@@ -59,10 +59,10 @@ def acknowledgement_fact(
 
 
 def list_objections(node: str, *, ready: str, boot_id: str, wanted: str, silent: float | None) -> list[str]:
-    """Why a person's word on boot ``wanted`` is not to be written on a Node as it is now; empty if it may be.
+    """Why an acknowledgement of boot ``wanted`` must not be written to a Node now; empty if it may be.
 
-    ``ready`` is the status of its condition Ready (empty: it has none), ``boot_id`` what it shows; ``silent``: seconds
-    since the last renewal of its Lease, None if nobody knows. A node that dies stays Ready until it is missed.
+    ``ready``: the status of its Ready condition (empty: none). ``boot_id``: its current boot ID. ``silent``: seconds
+    since the last renewal of its Lease, None if unknown. A dead node stays Ready until the node controller misses it.
     """
     wrong = []
     if ready == "True" and silent is not None and silent >= FRESH:

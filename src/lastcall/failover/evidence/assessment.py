@@ -1,8 +1,7 @@
-"""Is it really off? What the facts about one boot add up to (pure): DEAD, ALIVE or UNKNOWN, with the reasons.
+"""The verdict on one boot from all facts about it (pure): DEAD, ALIVE or UNKNOWN, with the reasons.
 
-Only DEAD lets anything be forced. It takes a proof: time alone is none, however much of it passes. Where a sign of life and
-a proof contradict each other the answer is ALIVE, so that nothing that is left out or arrives late can turn UNKNOWN into
-DEAD.
+Only DEAD allows force. It requires a proof: elapsed time alone is none. If a sign of life contradicts a proof, the
+verdict is ALIVE, so that no missing or late fact can turn UNKNOWN into DEAD.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,33 +24,33 @@ from lastcall.model import duration
 
 
 class BootState(Enum):
-    """What is known of one boot."""
+    """The state of one boot."""
 
     DEAD = "DEAD"
-    """It is over, and cannot come back: at most another boot of the machine can."""
+    """The boot is over and cannot come back; only another boot of the machine can."""
     ALIVE = "ALIVE"
-    """The last that is known of it is life: a short time ago, or later than what would otherwise prove its end."""
+    """The latest evidence is a sign of life: a recent one, or one later than an apparent proof of the boot's end."""
     UNKNOWN = "UNKNOWN"
 
 
 @dataclass(frozen=True, kw_only=True)
 class BootVerdict:
-    """The answer for one boot; reasons are sentences for people, the ones that decide first."""
+    """The verdict on one boot; the reasons are sentences for people, the decisive ones first."""
 
     boot_id: str
     state: BootState
     reasons: tuple[str, ...]
     awaited: tuple[AwaitedProof, ...]
-    """What would make it DEAD; empty if it is."""
+    """The proofs that would make it DEAD; empty if it is."""
     kinds: frozenset[ProofKind] = frozenset()
-    """Of all the proofs that stand; empty unless it is DEAD."""
+    """The kinds of all valid proofs; empty unless it is DEAD."""
 
 
 DEFAULT = ProofTerms()
 
 
 def assess(boot: Boot, facts: Iterable[Fact], now: float, terms: ProofTerms = DEFAULT) -> BootVerdict:
-    """The verdict at ``now``. Facts about other boots may be among them, in any order, and more than once."""
+    """The verdict at ``now``. The facts may include other boots, in any order, and duplicates."""
     known = sorted(set(facts), key=repr)
     lived = life_signs(boot, known)
     false = distrusted_sources(boot, known, lived, terms)
@@ -77,15 +76,15 @@ def assess(boot: Boot, facts: Iterable[Fact], now: float, terms: ProofTerms = DE
 
 
 def fencing_held_until(boot: Boot, facts: Iterable[Fact], now: float) -> float | None:
-    """Until when fencing waits, because the node has said itself that it goes down; None if nothing holds it back."""
+    """Until when fencing waits because the node announced its shutdown; None if it does not."""
     word = latest_announcement(boot, facts)
     return word.deadline if word and now < word.deadline else None
 
 
 def ended_pod_uids(boot: Boot, facts: Iterable[Fact]) -> frozenset[str]:
-    """UIDs of the pods that this boot has ended and unmounted, as it said itself: these need no proof of its death.
+    """UIDs of the pods that this boot reported as ended and unmounted; they need no proof of its death.
 
-    Nothing follows for another boot, whose kubelet starts again what is still bound to the node.
+    The report does not hold for another boot, whose kubelet restarts all pods that are still bound to the node.
     """
     word = latest_announcement(boot, facts)
     return word.gone if word else frozenset()
@@ -93,7 +92,7 @@ def ended_pod_uids(boot: Boot, facts: Iterable[Fact]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Objection:
-    """What speaks against a proof, as the end of a sentence; ``until``: when it does no more, if nothing follows."""
+    """An objection to a proof, as the end of a sentence; ``until``: when it expires without another sign of life."""
 
     what: str
     until: float | None = None
@@ -102,7 +101,7 @@ class _Objection:
 def _objection_to(
     proof: Proof, lived: Sequence[LifeSign], false: dict[str, str], now: float, terms: ProofTerms
 ) -> _Objection | None:
-    """None if nothing speaks against it."""
+    """The objection to a proof; None if there is none."""
     later = [sign for sign in lived if sign.at >= proof.since and not (proof.certain and sign.machine)]
     if later:
         last = max(later, key=lambda one: one.at)
@@ -117,9 +116,10 @@ def _objection_to(
 
 
 def _sign_outweighs(sign: LifeSign, proof: Proof) -> bool:
-    """Whether a sign counts although it came before the proof, while it is fresh.
+    """Whether a fresh sign of life counts against a proof although it is older than the proof.
 
-    A machine that was on and is off now is what switching off looks like; a person's word yields to it all the same.
+    A machine that was on and is now off is the normal result of a power-off, but an acknowledgement yields even to
+    that.
     """
     return not proof.certain and (not sign.machine or proof.word)
 

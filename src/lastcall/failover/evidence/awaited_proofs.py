@@ -1,4 +1,4 @@
-"""What would prove that a boot is over, and when at the latest (pure)."""
+"""The proofs that are still possible for a boot, and when each is due at the latest (pure)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from lastcall.failover.evidence.proofs import ProofTerms, power_of, rules_out_ag
 from lastcall.model.power import PowerState
 
 WITHOUT_FENCERS = "a new boot id, or a person's acknowledgement"
-"""What ends the waiting where no fencer is asked."""
+"""The proofs that end the wait where no fencer is called."""
 ANYTHING = f"OFF twice from a fence device or a cloud, {WITHOUT_FENCERS}"
-"""What ends it in any case."""
+"""The proofs that end the wait in any case."""
 
 
 @dataclass(frozen=True)
 class AwaitedProof:
-    """``at``: when it will have happened if nothing else comes, on the observer's clock; None if nobody can say."""
+    """A possible proof; ``at``: when it is due if nothing else happens, on the observer's clock; None if unknown."""
 
     what: str
     at: float | None
@@ -32,7 +32,7 @@ class AwaitedProof:
 def list_awaited(
     boot: Boot, facts: Iterable[Fact], now: float, terms: ProofTerms, *, quiet: float | None
 ) -> list[AwaitedProof]:
-    """The soonest first; ``quiet``: when a proof that a fresh sign of life outweighs will stand, if none follows."""
+    """The possible proofs, soonest first; ``quiet``: when a proof outweighs the fresh sign of life."""
     own = [fact for fact in facts if fact.boot_id == boot.id]
     dated = list(_expiry_bounds(own, now))
     if quiet is not None:
@@ -41,7 +41,7 @@ def list_awaited(
 
 
 def _expiry_bounds(own: Iterable[Fact], now: float) -> Iterator[AwaitedProof]:
-    """Of the last renewals alone: each makes those before it meaningless."""
+    """The bounds from the latest renewals; each renewal replaces the earlier ones."""
     watched = [fact for fact in own if isinstance(fact, WatchdogSeen)]
     if watched and rules_out_agreement(last := max(watched, key=lambda one: (one.renewed, one.read))):
         text = f"that its watchdog has reset it: {last.settings.bound_arithmetic} after the last renewal"

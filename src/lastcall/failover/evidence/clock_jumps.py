@@ -1,28 +1,28 @@
-"""Whether the observer's own time is to be trusted (pure): a clock that was set, a process or machine that stood still.
+"""Detects that the observer's clock is unreliable (pure): a clock step, or a suspended process or machine.
 
-Who has slept cannot know what he has missed, and what he has not heard says nothing.
+After this process was suspended, or the clock stepped, silence is no evidence; observation starts over.
 """
 
 PERIOD = 1.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 _STEP = 1.0
-"""Seconds by which the wall clock may drift from the monotonic one between two looks (NTP slews far less)."""
+"""Seconds by which the wall clock may drift from the monotonic one between two checks (NTP slews far less)."""
 
 _LATE = 5.0
-"""Seconds by which a look may be late: more is a process that was stopped, or a machine that was suspended."""
+"""Seconds by which a check may be late; a longer delay means a stopped process or a suspended machine."""
 
 
 class ClockJumps:
-    """Looks at both clocks at each ``PERIOD``."""
+    """Compares both clocks every ``PERIOD``."""
 
     def __init__(self) -> None:
         self._last: tuple[float, float] | None = None
         self.stepped: float | None = None
-        """When (boottime) a step was last seen; None: never."""
+        """The boottime of the last detected jump; None: none so far."""
 
     def detect_jump(self, boottime: float, wall: float) -> bool:
-        """Whether time has jumped since the look before."""
+        """Whether time has jumped since the previous check."""
         before, self._last = self._last, (boottime, wall)
         if before is None:
             return False

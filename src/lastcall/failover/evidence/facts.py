@@ -1,8 +1,8 @@
-"""What is known of one boot of a node that does not answer: facts as they were observed, and nothing concluded from them.
+"""The facts about one boot of a silent node, as they were observed, without conclusions.
 
-Every time is in seconds on one clock, the observer's own, which is never set: a Lease counts from when its renewal was
-seen, not from what stands in it. Each fact names the boot id that the Node showed, in a live read, when it was observed
-(``status.nodeInfo.bootID``); so what is known of one boot never speaks of another.
+All times are seconds on one clock, the observer's own, which is never set: a Lease counts from when its renewal was
+seen, not from the time written in it. Each fact names the boot ID that the Node had, in a live read, when it was
+observed (``status.nodeInfo.bootID``), so that no fact about one boot counts for another.
 """
 
 from collections.abc import Iterable
@@ -15,14 +15,18 @@ from lastcall.model.watchdog import WatchdogTiming
 
 @dataclass(frozen=True, kw_only=True)
 class Boot:
-    """One life of one machine, which the question is about. InvalidInput if it has no id: nothing could be proved of it."""
+    """One boot of one machine, the subject of a verdict.
+
+    InvalidInput without an ID: nothing could be proved about it.
+    """
 
     id: str
     system_uuid: str
-    """``status.nodeInfo.systemUUID`` as the Node showed it with this boot id."""
+    """``status.nodeInfo.systemUUID`` as the Node reported it with this boot ID."""
     since: float
-    """When the Node was first seen with this boot id. It counts as a sign of life: who has just begun to observe cannot know
-    how old what he sees is, and waits as long as after a renewal."""
+    """When the Node was first seen with this boot ID. It counts as a sign of life: a new observer cannot know how old
+    the state is that it finds, and waits as long as after a renewal.
+    """
 
     def __post_init__(self) -> None:
         if not self.id:
@@ -31,12 +35,12 @@ class Boot:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeSeen:
-    """The Node's kubelet has reported: its boot id, its machine and its condition Ready, when that was last written."""
+    """The Node's kubelet reported its boot ID, machine and Ready condition; ``at`` is when the change was seen."""
 
     boot_id: str
     system_uuid: str
     ready: str
-    """True, False or Unknown; empty if the Node has no such condition. Only what a kubelet wrote is a sign of life."""
+    """True, False or Unknown; empty without the condition. Only a status that the kubelet writes is a sign of life."""
     at: float
 
 
@@ -50,24 +54,24 @@ class LeaseSeen:
 
 @dataclass(frozen=True, kw_only=True)
 class PeerHeard:
-    """Another node has heard the node's agent say this boot id. That others have not heard it is no fact.
+    """Another node received this boot ID from the node's agent. That others did not receive it is no fact.
 
-    The agent says it while it has lost the API server: it is a sign of life, and none that the node is well.
+    The agent sends it while it has lost the API server: it is a sign of life, but not of a healthy node.
     """
 
     boot_id: str
     peer: str
     question: int
-    """Which one of those that this boot has asked: a later one has a higher number."""
+    """The number of the boot's question; later questions have higher numbers."""
     at: float
-    """It was heard by then at the latest."""
+    """It was received at this time at the latest."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PowerSeen:
-    """The answer of a fence device to the question for the status; ``why`` says what is wrong with UNKNOWN.
+    """A fence device's report of the power state; ``why`` explains UNKNOWN.
 
-    That an ``off`` has succeeded is not such an answer, and still less that a ``reboot`` has.
+    The success of a power-off order is no such report, and even less that of a reboot.
     """
 
     boot_id: str
@@ -75,47 +79,48 @@ class PowerSeen:
     power: PowerState
     asked: float
     answered: float
-    """The device has looked at some moment from ``asked`` to this one."""
+    """The device read the state at some moment between ``asked`` and this time."""
     why: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceSeen:
-    """The answer of a cloud to the question for the state of the instance with the Node's providerID."""
+    """A cloud's report of the state of the instance with the Node's providerID."""
 
     boot_id: str
     source: str
     state: InstanceState
     asked: float
     answered: float
-    """As of a device."""
+    """As for a device."""
 
 
 def seconds_apart(first: PowerSeen | InstanceSeen, second: PowerSeen | InstanceSeen) -> float:
-    """How many seconds lay between the two looks at the machine at least: nobody knows when in its time each was."""
+    """The least number of seconds between the two reads of the machine: each may be at any moment of its call."""
     return second.asked - first.answered
 
 
 @dataclass(frozen=True, kw_only=True)
 class StorageLease:
-    """The node's own lease on shared storage, read from the storage itself at ``read``, as sanlock's host id is one."""
+    """The node's own lease on shared storage, read from the storage at ``read``, such as a host ID lease of sanlock."""
 
     boot_id: str
     source: str
     renewed: float
     read: float
     dead_after: float | None = None
-    """So many seconds after a renewal a watchdog has surely reset its holder (sanlock: ``host_dead_seconds``, 140 s for
-    an I/O timeout of 10 s: 8 of them and the 60 s of the watchdog); None if no watchdog stands behind the lease."""
+    """Seconds after a renewal by which a watchdog has certainly reset the holder (sanlock: ``host_dead_seconds``, 140 s
+    for an I/O timeout of 10 s: 8 timeouts and the watchdog's 60 s); None without a watchdog behind the lease.
+    """
     lived: float | None = None
-    """When it had surely lived, if it was not surely at ``renewed``: that is when the renewal was read, or heard of."""
+    """When the holder was certainly alive, if not at ``renewed``, which is when the renewal was read or reported."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodesWithoutOutageReport:
-    """Of ``nodes`` nodes ``calm`` have told no other one that the API server is lost to them, from ``since`` to ``until``.
+    """Of ``nodes`` nodes, ``calm`` reported no outage of the API server to any other, from ``since`` to ``until``.
 
-    ``since`` is None if these are less than half, ``until`` if it is so by all that is seen, and not confirmed.
+    ``since`` is None if these are less than half; ``until`` is None if it is observed but not confirmed.
     """
 
     nodes: int
@@ -126,10 +131,10 @@ class NodesWithoutOutageReport:
 
 @dataclass(frozen=True, kw_only=True)
 class WatchdogSeen:
-    """The agent held an armed watchdog, as its own Lease said that it renewed at ``renewed`` and nothing since.
+    """The agent had an armed watchdog, by its own Lease, which it renewed at ``renewed`` and not since then.
 
-    ``read`` is when that Lease was read last, live. The Lease says that the watchdog is armed for as long as it can be: an
-    agent that stops cleanly says so there, and is answered, before it disarms.
+    ``read`` is when that Lease was last read live. The Lease says armed for as long as the watchdog can be: an agent
+    that stops cleanly writes that first and disarms only after the API server has confirmed the write.
     """
 
     boot_id: str
@@ -137,20 +142,22 @@ class WatchdogSeen:
     renewed: float
     read: float
     reachable: int
-    """Nodes that the API server has heard from at every moment from ``renewed`` to ``read``: the fewest at a time."""
+    """The least number of nodes that the API server had contact with at any moment from ``renewed`` to ``read``."""
     nodes: int
     """All nodes of the cluster."""
     peers: NodesWithoutOutageReport | None = None
-    """Of the nodes that its agent counts, if it pets by agreement with them; then what is said above of nodes is of no use."""
+    """For an agent that pets by agreement with peers: the reports of the nodes that it counts. ``reachable`` and
+    ``nodes`` are then unused.
+    """
 
     @property
     def reset_at(self) -> float | None:
-        """When it has reset for certain, if nothing follows; None if nobody can say."""
+        """When the watchdog has certainly reset the machine if no renewal follows; None if unknown."""
         return self.settings.reset_by(self.renewed, self.peers.since if self.peers else None)
 
     @property
     def is_expired(self) -> bool:
-        """Whether that has been seen: nothing had followed by then, and it could not have agreed with others."""
+        """Whether the reset is established: no renewal followed by then, and an agreement with peers is ruled out."""
         over = self.reset_at
         if over is None or self.read < over:
             return False
@@ -159,7 +166,7 @@ class WatchdogSeen:
 
 @dataclass(frozen=True, kw_only=True)
 class DeathAcknowledged:
-    """A person says that the machine is dead, by a taint set by hand or by an acknowledgement, at ``at``."""
+    """A person declared the machine dead at ``at``, by a manual taint or by an acknowledgement."""
 
     boot_id: str
     how: str
@@ -168,23 +175,23 @@ class DeathAcknowledged:
 
 @dataclass(frozen=True, kw_only=True)
 class ShutdownAnnounced:
-    """What the node said of its own going down: a ``NodeShutdown``, seen as it is now at ``written``."""
+    """The node's announcement of its own shutdown: a ``NodeShutdown``, seen in its current form at ``written``."""
 
     boot_id: str
     written: float
     new: bool = True
-    """Whether it was seen to be written. What was there at the first look is no sign of life: nobody knows how old it is."""
+    """Whether it was seen to be written. An object found at the first look is no sign of life: its age is unknown."""
     deadline: float
-    """Until when it may take, as the node has stated."""
+    """The latest end of the shutdown, as the node stated."""
     cancelled: bool = False
-    """The machine stays up after all."""
+    """The shutdown was cancelled: the machine stays up."""
     gone: frozenset[str] = frozenset()
     """The UIDs of pods whose containers have all ended and whose volumes are unmounted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RebootOrdered:
-    """Somebody has told the machine to reboot. It proves nothing: it may not have happened, and the machine is on after."""
+    """A reboot was ordered. It proves nothing: it may not have happened, and the machine is on afterwards."""
 
     boot_id: str
     by: str
@@ -206,7 +213,7 @@ Fact = (
 
 
 def latest_announcement(boot: Boot, facts: Iterable[Fact]) -> ShutdownAnnounced | None:
-    """The record of this boot that was written last; None if it was cancelled: what had ended may run again."""
+    """The latest announcement of this boot; None if it was cancelled, because ended pods may run again."""
     words = [fact for fact in facts if isinstance(fact, ShutdownAnnounced) and fact.boot_id == boot.id]
     last = max(words, key=lambda one: (one.written, one.cancelled, one.deadline, sorted(one.gone)), default=None)
     return None if last is None or last.cancelled else last

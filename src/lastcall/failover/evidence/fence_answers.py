@@ -1,4 +1,4 @@
-"""What a fence has answered, as evidence (pure)."""
+"""Converts a fence's answers to evidence (pure)."""
 
 from lastcall.failover.evidence.facts import InstanceSeen, PowerSeen
 from lastcall.model.power import InstanceState
@@ -8,9 +8,10 @@ from lastcall.ports.fences import FenceAnswer
 def power_evidence(
     answer: FenceAnswer, *, boot_id: str, source: str, asked: float, answered: float
 ) -> PowerSeen | InstanceSeen:
-    """``source`` is the fence's name, ``asked`` when the question was put, ``boot_id`` what the Node showed then.
+    """``source``: the fence's name; ``asked``: when the call began; ``boot_id``: the Node's boot ID at that time.
 
-    ``answered`` is when the answer had come. Of a cloud the instance's state is kept; where even that is not known, why.
+    ``answered``: when the answer arrived. For a cloud, the state of the instance is kept; if that is unknown, the
+    reason.
     """
     if answer.instance in (None, InstanceState.UNKNOWN):
         return PowerSeen(

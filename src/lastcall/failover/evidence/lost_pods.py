@@ -1,6 +1,6 @@
-"""The pods that a node has lost and others make anew (pure): what has to be known of each to see whether it was replaced.
+"""The pods that a node lost and that controllers recreate elsewhere (pure): the data to recognize their replacements.
 
-They stand in the mark on the Node before they are removed, since afterwards nothing else tells of them.
+The mark on the Node records them before they are removed, because afterwards no other object does.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,45 +14,45 @@ from lastcall.model.base import Facts
 from lastcall.model.observed import FailoverPod
 
 MOST = 50
-"""So many pods of a node are followed; others are made anew by the same controllers."""
+"""The number of pods that are tracked per node; their controllers recreate the others just the same."""
 ROOM = 32 * 1024
-"""Bytes of JSON that they have at most."""
+"""The most bytes of JSON for them."""
 _ALL, _RESERVE = 256 * 1024, 32 * 1024
-"""Bytes that all annotations of an object may have (``core/validation``), and those of them that are kept for the rest of ours."""
+"""Bytes allowed for all annotations of an object (``core/validation``), and bytes reserved for our other ones."""
 _STAYS = ("DaemonSet", "Node", "")
-"""Kinds of owners that make no other pod elsewhere."""
+"""Kinds of owners that create no replacement elsewhere."""
 _PLACE = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
-"""Labels that a pod has of its node (``PodTopologyLabels``): what takes its place has those of another one."""
+"""Labels that a pod takes from its node (``PodTopologyLabels``); its replacement has those of another node."""
 _OURS = (names.FAILOVER_ANNOTATION, names.FENCED)
 STATEFUL = "StatefulSet"
-"""The kind of owner that makes a pod anew under its name."""
+"""The kind of owner that recreates a pod under the same name."""
 
 
 class LostPod(Facts, frozen=True):
-    """One of them."""
+    """A lost pod, with the data to recognize its replacement."""
 
     namespace: str
     name: str
     uid: str
     kind: str
-    """Of its controller."""
+    """The kind of its controller."""
     owner: str
-    """The uid of that."""
+    """The UID of its controller."""
     since: str
-    """RFC 3339 in whole seconds, by the API server's clock: what takes its place was not made before."""
+    """RFC 3339 in whole seconds, on the API server's clock: its replacement is not older."""
     labels: Mapping[str, str] = {}
 
     @property
     def key(self) -> str:
-        """Namespace and name, for people."""
+        """Namespace and name, for display."""
         return f"{self.namespace}/{self.name}"
 
 
 def lost_pod(pod: FailoverPod, *, seen: str) -> LostPod | None:
-    """What is followed when the pod has gone; None if nothing takes its place, also as it has finished already.
+    """The record of a pod; None if it has no replacement elsewhere, or has finished.
 
-    A controller makes another one when the deletion of this one was asked for, or later. If it was not yet, that comes after
-    ``seen``: a time at which the API server has written something else, by its own clock.
+    A controller creates a replacement at or after the request to delete this pod. If none was made yet, that will be
+    after ``seen``: a time at which the API server made another write, on its own clock.
     """
     owner = pod.controller_owner
     if owner is None or owner.kind in _STAYS or pod.status.phase in FINISHED:
@@ -70,9 +70,9 @@ def lost_pod(pod: FailoverPod, *, seen: str) -> LostPod | None:
 
 
 def _deletion_asked_at(pod: FailoverPod) -> str:
-    """When its deletion was asked for: its time to end is counted from then (``registry/rest: BeforeDelete``).
+    """When the deletion was requested: the grace period counts from then (``registry/rest: BeforeDelete``).
 
-    Empty if that cannot be said: a grace period may be any number of seconds, and the server's sum of it overflows.
+    Empty if that is unknown: a grace period may be any number of seconds, and the server's sum of it overflows.
     """
     metadata = pod.metadata
     if metadata.deletion_timestamp is None:
@@ -86,13 +86,13 @@ def _deletion_asked_at(pod: FailoverPod) -> str:
 
 
 def room_beside(annotations: Mapping[str, str]) -> int:
-    """Bytes that they have on a Node with these annotations: a mark that is too large would be refused, and stop everything."""
+    """Bytes available on a Node with these annotations; an oversized mark would be rejected and block the failover."""
     others = sum(len(key.encode()) + len(text.encode()) for key, text in annotations.items() if key not in _OURS)
     return min(ROOM, _ALL - _RESERVE - others)
 
 
 def merge_lost(before: Iterable[LostPod], more: Iterable[LostPod], *, room: int = ROOM) -> tuple[LostPod, ...]:
-    """Each once, as it stood first, and as many of them as there is room for."""
+    """Each pod once, in its first form, as many as there is room for."""
     kept: dict[str, LostPod] = {}
     for one in (*before, *more):
         size = len(msgspec.json.encode(one)) + 1
@@ -103,9 +103,9 @@ def merge_lost(before: Iterable[LostPod], more: Iterable[LostPod], *, room: int 
 
 
 def newly_lost(known: Sequence[LostPod], found: Sequence[tuple[LostPod, str]]) -> Iterator[LostPod]:
-    """Those of the pods that are there now (each with when it was made) that are to be followed beside ``known``.
+    """The pods (each with its creation time) to record in addition to ``known``.
 
-    One that was made anew on the same node, in place of one that has gone from it, is not lost beside that one.
+    A pod that was recreated on the same node, in place of one that is gone, is not recorded again.
     """
     there = {one.uid for one, _ in found}
     gone = [one for one in known if one.uid not in there]

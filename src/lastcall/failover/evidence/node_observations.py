@@ -1,11 +1,11 @@
-"""What has been seen of one node, as facts for each of its boots (pure); as little as that takes.
+"""The observations of one node, kept as facts for each of its boots (pure), with bounded memory.
 
-A sign of life counts from when it was seen, on the observer's clock. What was written is compared with what was written
-before: only what differs is new.
+A sign of life counts from when it was seen, on the observer's clock. New state is compared with earlier state: only a
+difference counts.
 
-An etcd that is restored from a backup takes everything back to an earlier state: revisions are lower than what was seen, and
-a Node may show a boot that is long over while its machine writes. Nothing that was seen before holds then: who notices it
-observes from that moment on, as if he had just begun, so that neither silence nor a proof reaches further back.
+An etcd that is restored from a backup returns to an earlier state: revisions are lower than before, and a Node may show
+a boot that is long over while its machine still writes. All earlier observations are then invalid: observation starts
+over at that moment, so that neither silence nor a proof reaches further back.
 """
 
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ from lastcall.failover.evidence.revisions import revision_number
 from lastcall.model.observed import LiveNode, WatchedLease, WatchedNode
 
 _BOOTS = 4
-"""So many boots of a node are remembered: one that is fenced, and those that may take turns under its name."""
+"""The number of boots that are remembered per node: a fenced one, and those of machines that may share its name."""
 
 _ANSWERS = 16
-"""So many answers of each source: the first ones, which may show that it was wrong, and the last ones."""
+"""The number of answers kept per source: the first ones, which may show that it was wrong, and the last ones."""
 
 
 class NodeObservations:
-    """Of one node, which is ``observed`` since then."""
+    """The observations of one node since ``observed``."""
 
     __slots__ = (
         *("_anew", "_bases", "_boots", "_more", "_peers", "_reported", "_revisions", "_seen"),
@@ -38,23 +38,23 @@ class NodeObservations:
         self._reset(observed, anew=False)
 
     def _reset(self, observed: float, *, anew: bool) -> None:
-        """Nothing is known yet. ``anew``: history went back, so the Lease that is seen next says nothing of now."""
+        """Starts over. ``anew``: history went back, so the next Lease seen is no sign of life."""
         self._anew = anew
         self.observed = observed
         self.boot: Boot | None = None
-        """The boot that the Node shows now; None if it has never shown any."""
+        """The Node's current boot; None if it never reported one."""
         self.heard: float | None = None
-        """The last sign of life of its kubelet that was seen to come; what was there at the first look is none."""
+        """The last sign of life of its kubelet that was seen to arrive; state found at the first look is none."""
         self.back: tuple[str, float] | None = None
-        """Since when it is seen Ready without a break, and with which boot id; None if it is not."""
+        """The boot ID with which it is seen Ready, and since when without interruption; None if it is not Ready."""
         self.fresh = FRESH
-        """``proofs.Terms.fresh`` by the Lease as it was read last."""
+        """``proofs.ProofTerms.fresh`` for its Lease as last read."""
         self.tainted: float | None = None
-        """Since when it is seen to have the taint out-of-service without a break; None if it has not."""
+        """Since when it is seen with an out-of-service taint without interruption; None without one."""
         self.renewed: tuple[str, float] | None = None
-        """``renewTime`` of its Lease, and when that was first seen; None if there was never any."""
+        """``renewTime`` of its Lease, and when that was first seen; None without a Lease."""
         self.word: tuple[str, float] | None = None
-        """A person's word that its machine is dead, and since when it is seen without a break; None if there is none."""
+        """The acknowledgement annotation, and since when it is seen without interruption; None without one."""
         self._boots: dict[str, Boot] = {}
         self._seen: dict[str, NodeSeen | LeaseSeen] = {}
         self._reported: tuple[str, ...] = ()
@@ -64,31 +64,31 @@ class NodeObservations:
 
     @property
     def quiet_since(self) -> float:
-        """Since when nothing was heard of it, as far as the observer can know."""
+        """The time since which the observer has seen no sign of life."""
         return self.observed if self.heard is None else max(self.observed, self.heard)
 
     @property
     def known_revisions(self) -> tuple[int, int]:
-        """Of the Node and of its Lease, as they are known: for ``since`` of what is asked for now."""
+        """The latest revisions of the Node and its Lease; pass them as ``since`` of a read that starts now."""
         return self._revisions[0], self._revisions[1]
 
     def has_newer_than(self, node: LiveNode) -> bool:
-        """Whether something newer than this reading of the Node has been seen, so that it may say what is not so any more."""
+        """Whether a newer state of the Node than this read has been seen, so that this one may be outdated."""
         return revision_number(node.metadata.resource_version) < self._revisions[0]
 
     def restart_observation(self, now: float) -> None:
-        """Its Lease is followed from now on: that little was heard before says nothing of it."""
+        """Its Lease is watched from now on; the silence before is no evidence."""
         self.observed = now
 
     def note_deletion(self, now: float) -> None:
-        """The Node is deleted: who has decided something about it begins anew, if it comes back."""
+        """The Node is deleted; if it comes back, all decisions about it start over."""
         self.observed = now
 
     def observe_node(self, node: WatchedNode | LiveNode, now: float, *, since: int | None = None) -> bool:
-        """The Node as it was read at ``now``; whether its kubelet has reported since it was seen last.
+        """Records the Node as read at ``now``; returns whether its kubelet reported since the last observation.
 
-        What is older than what was seen before says nothing: a watch and a live read overtake each other. But a live read
-        never gives what is older than what was known when it was asked for (``since``), unless history has gone back.
+        An older state than the last one is ignored, because watch and live reads overtake each other. But a live read
+        never returns older state than was known when it began (``since``), unless history went back.
         """
         number = revision_number(node.metadata.resource_version)
         if self._history_went_back(0, number, since):
@@ -114,10 +114,10 @@ class NodeObservations:
         return True
 
     def observe_lease(self, lease: WatchedLease, now: float, *, first: bool = False, since: int | None = None) -> bool:
-        """Its Lease as it was read at ``now``; whether it was renewed since it was seen last.
+        """Records its Lease as read at ``now``; returns whether it was renewed since the last observation.
 
-        ``first``: this is the observer's first look at all Leases, so that nobody knows how old it is. ``since`` as for the
-        Node. A renewal that is later by its writer's own clock, though its revision is lower, tells the same.
+        ``first``: the observer's first list of Leases, whose age is unknown. ``since`` as for the Node. A later renewal
+        by the writer's own clock with a lower revision also shows that history went back.
         """
         number, renewed = revision_number(lease.metadata.resource_version), lease.spec.renew_time
         later = self.renewed is not None and renewed > self.renewed[0] and number < self._revisions[1]
@@ -138,9 +138,9 @@ class NodeObservations:
         return True
 
     def observe_peer_report(self, fact: PeerHeard) -> bool:
-        """Another node has heard it; whether that was not known yet.
+        """Records that another node heard it; returns whether that is new.
 
-        It stays silent all the same: what it asks of others says nothing to the API server.
+        The node stays silent: a question to its peers does not reach the API server.
         """
         known = (self._peers or {}).get(fact.boot_id)
         if not peer_reports.adds_evidence(known, fact):
@@ -151,7 +151,7 @@ class NodeObservations:
         return known is None or fact.question != known.question
 
     def add_fact(self, fact: Fact) -> None:
-        """Something else that was learned."""
+        """Adds another fact, such as a fencer's answer."""
         self._more = [*(self._more or ()), fact]
         if isinstance(fact, PowerSeen | InstanceSeen):
             own = [one for one in self._more if isinstance(one, type(fact)) and one.source == fact.source]
@@ -159,7 +159,7 @@ class NodeObservations:
                 self._more.remove(own[_ANSWERS // 2])
 
     def update_fencer_bases(self, bases: Mapping[str, object]) -> None:
-        """What the fencers' answers rest on by now: those of one that may be about another machine since are dropped."""
+        """Sets the identity on which each fencer's answers rest, and drops those of fencers whose identity changed."""
         kept = {source for source, basis in self._bases.items() if bases.get(source) == basis}
         self._bases = bases
         if self._more:
@@ -168,18 +168,18 @@ class NodeObservations:
             ]
 
     def forget_facts(self) -> None:
-        """The node is in order: what led here is of no use any more."""
+        """The node is healthy: drops the facts of the past incident."""
         self._more = self._peers = None
         self._boots = {self.boot.id: self.boot} if self.boot else {}
         own = self.boot.id if self.boot else ""
         self._seen = {key: fact for key, fact in self._seen.items() if fact.boot_id == own}
 
     def all_facts(self) -> list[Fact]:
-        """About all its boots that are remembered."""
+        """The facts about all remembered boots."""
         return [*self._seen.values(), *(self._peers or {}).values(), *(self._more or ())]
 
     def _change_boot(self, boot_id: str, system_uuid: str, now: float) -> None:
-        """A boot that comes back is remembered as it was seen first: the two take turns."""
+        """A boot that reappears keeps its first observation: two machines take turns."""
         self.boot = self._boots.setdefault(boot_id, Boot(id=boot_id, system_uuid=system_uuid, since=now))
         if len(self._boots) > _BOOTS:
             oldest = next(one for one in self._boots if one != boot_id)
@@ -208,7 +208,7 @@ class NodeObservations:
             self.word = (text, now)
 
     def _note_sign(self, fact: NodeSeen | LeaseSeen) -> None:
-        """The last of each kind and boot, but what a kubelet wrote is not replaced by what others wrote in its place."""
+        """Keeps the last sign of each kind and boot; a status of other writers does not replace the kubelet's."""
         ready = fact.ready if isinstance(fact, NodeSeen) else ""
         kind = "lease" if isinstance(fact, LeaseSeen) else "lives" if ready in LIVES else "silent"
         self._seen[f"{kind} {fact.boot_id}"] = fact

@@ -1,7 +1,7 @@
-"""What nodes say themselves of their going down (``NodeShutdown``), as facts on the observer's clock (pure).
+"""Converts nodes' own shutdown announcements (``NodeShutdown``) to facts on the observer's clock (pure).
 
-The times in such an object are on the node's own clock: only how far they lie apart is believed. They count from when the
-object was seen, which is a little later than it was written: fencing waits a little longer.
+The times in such an object are on the node's own clock, so only their differences are used. They count from when the
+object was seen, slightly after it was written: fencing waits slightly longer.
 """
 
 from dataclasses import dataclass
@@ -14,27 +14,27 @@ from lastcall.model.observed import WatchedShutdown
 from lastcall.model.shutdown import ShutdownOutcome
 
 UNSTATED = 600.0
-"""Seconds for which a shutdown without a deadline is waited for: logind sets no limit, so the node states none."""
+"""Seconds to wait for a shutdown without a deadline; the node states none if logind sets no limit."""
 
 Said = WatchedShutdown | NodeShutdown
-"""As a watch tells it, or as it was read live."""
+"""As a watch delivers it, or as read live."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ObservedShutdown:
-    """A node's word as it was seen: this shutdown first at ``began``, and as it is now at ``written``."""
+    """A node's announcement as observed: this shutdown first at ``began``, its current form at ``written``."""
 
     boot_id: str
     start: datetime | None
-    """By the node's own clock; with ``boot_id`` it says which shutdown it is."""
+    """On the node's own clock; together with ``boot_id`` it identifies the shutdown."""
     seconds: float
-    """From its start to its deadline."""
+    """Seconds from its start to its deadline."""
     cancelled: bool
     revision: str
     began: float
     written: float
     new: bool
-    """Whether it was written since the observer began; what he found when he looked first may be of any age."""
+    """Whether it was written since the observer began; an object found at the first look may be of any age."""
 
 
 def observe_shutdown(
@@ -45,11 +45,11 @@ def observe_shutdown(
     first: bool = False,
     since: ObservedShutdown | None = None,
 ) -> ObservedShutdown:
-    """What is known after the object was seen at ``now``.
+    """The observation after the object was read at ``now``.
 
-    ``first``: this is the observer's first look. What is older than what was seen before says nothing: a watch and a live
-    read overtake each other. But a live read never gives what is older than what was known when it was asked for
-    (``since``), unless history has gone back; then nothing that was seen before holds.
+    ``first``: the observer's first look. An older state than the last one is ignored, because watch and live reads
+    overtake each other. But a live read never returns older state than was known when it began (``since``), unless
+    history went back; then all earlier observations are invalid.
     """
     revision = shutdown.metadata.resource_version
     if before and revision_number(revision) < revision_number(before.revision):
@@ -72,10 +72,10 @@ def observe_shutdown(
 
 
 def shutdown_fact(word: ObservedShutdown, live: NodeShutdown | None) -> ShutdownAnnounced:
-    """``live``: the object as it was read just now, whole; None if there is none any more, or it could not be read.
+    """The fact from both sources. ``live``: the whole object as just read; None if it is missing or unreadable.
 
-    Each of the two may be the newer one: either says that the shutdown was cancelled, and it is. Of the pods ``live``
-    alone tells, if it tells of the same shutdown.
+    Either source may be the newer one, so the shutdown counts as cancelled if one of them says so. Ended pods are taken
+    from ``live`` alone, if it describes the same shutdown.
     """
     same = live if live and _shutdown_key(live) == (word.boot_id, word.start) else None
     return ShutdownAnnounced(
@@ -97,7 +97,7 @@ def _is_cancelled(shutdown: Said) -> bool:
 
 
 def _parse_time(said: str | datetime | None) -> datetime | None:
-    """None if it is no RFC 3339 time."""
+    """The parsed time; None if it is no RFC 3339 time."""
     if isinstance(said, str):
         try:
             said = datetime.fromisoformat(said)

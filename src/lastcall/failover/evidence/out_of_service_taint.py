@@ -1,6 +1,6 @@
-"""The taint out-of-service among the others of a Node (pure): added to them and taken from them, never put in their place.
+"""The out-of-service taint in a Node's list of taints (pure): it is added and removed, and never replaces another.
 
-The list is written whole, under the Node's resourceVersion: the API knows no other way to change it.
+The whole list is written under the Node's resourceVersion, because the API offers no other way to change it.
 """
 
 from collections.abc import Iterable
@@ -12,20 +12,20 @@ from lastcall.model.tolerations import NO_EXECUTE, Taint
 T = TypeVar("T", bound=Taint)
 
 OURS = Taint(key=names.OUT_OF_SERVICE, value="nodeshutdown", effect=NO_EXECUTE)
-"""As KEP-2268 has it. The effect has to be NoExecute: only then the pods are deleted that Pod GC then removes."""
+"""As in KEP-2268. The effect must be NoExecute: only then are the pods deleted that Pod GC force-deletes."""
 
 
 def is_like_ours(taint: Taint) -> bool:
-    """A Node has one taint of a key and an effect at most, whoever has set it and to which value."""
+    """Compares key and effect: a Node has at most one taint for both, whatever its value and whoever set it."""
     return (taint.key, taint.effect) == (OURS.key, OURS.effect)
 
 
 def add_taint(taints: Iterable[T], ours: T) -> tuple[T, ...]:
-    """All that are there, and ours unless there is one like it."""
+    """The given taints, with ours added unless an equal one exists."""
     there = tuple(taints)
     return there if any(is_like_ours(one) for one in there) else (*there, ours)
 
 
 def remove_taint(taints: Iterable[T], *, by_hand: bool) -> tuple[T, ...]:
-    """All but ours; ``by_hand``: but every one of that key."""
+    """The given taints without ours; ``by_hand``: without all of that key."""
     return tuple(one for one in taints if not (one.key == OURS.key if by_hand else is_like_ours(one)))

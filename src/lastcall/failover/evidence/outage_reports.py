@@ -1,20 +1,21 @@
-"""Which nodes have told no other one that the API server is lost to them, from when until when (pure).
+"""The nodes that did not report losing the API server, and for which time span (pure).
 
-A watchdog that is petted by agreement needs reports of more than half of all nodes that its agent counts. Whoever knows of
-half of them, or more, that they have reported nothing, knows that there was no agreement. What they say in their Leases shows
-it, and nothing else does: neither that a kubelet is heard, nor that an agent's write arrives, whose answer may be lost.
+A watchdog petted by agreement needs reports from more than half of all nodes that its agent counts. If half of them or
+more reported nothing, there was no agreement. Only the content of their Leases shows that: neither a live kubelet does,
+nor the arrival of an agent's write, whose answer may be lost.
 
-Each agent writes a word that it draws anew when it reports (``PeerTerms.calm``). It has reported nothing from the first to
-the last time that it **said** the same word. The first one was said before it was seen. When the last one was said is harder:
-what is seen now may have been on its way for long. So the Leases are read live, a survey, and their ``sequence`` noted. When a
-Lease is ``CHAIN`` further, its word was said after that survey was asked for:
+Each agent writes a token that it draws anew when it reports an outage (``PeerTerms.calm``). It reported nothing from
+the first to the last time that it **wrote** the same token. The first write came before it was seen. The time of the
+last one is harder: the state seen now may have been delayed for long. So the Leases are read live, in a survey that
+notes their ``sequence``. If a Lease is ``CHAIN`` further, its token was taken after that survey began:
 
-- the next write may have been under way when the survey was asked for, so that nothing follows from it;
-- the one after that is bound to it, as each is to the one before: the agent knew of it, after the survey, and only then
-  took the word that it wrote (``ports_watchdog.WatchdogLease``). Its ``sequence`` grows for as long as it says the same word, also if
-  somebody has removed what it wrote; so what was seen, and what was read live, have to be the same word.
+- The next write may have been under way when the survey began, so it shows nothing.
+- The one after that depends on it, as each does on the one before: the agent knew its result, after the survey, and
+  only then
+took the token that it wrote (``ports.watchdog.WatchdogLease``). Its ``sequence`` grows for as long as the token stays
+the same, even if the annotation was removed in between; so the watched token and the surveyed one must be equal.
 
-Nodes are counted as the agent counts them, by the fingerprint of their names, also if nodes have come and gone since.
+Nodes are counted as the agent counts them, by the fingerprint of their names, even if nodes have come and gone since.
 """
 
 from collections import deque
@@ -29,7 +30,7 @@ from lastcall.model.watchdog_peers import fingerprint
 CHAIN = 2
 
 PACE = 10.0
-"""Seconds between two surveys. So many are kept that agents which write every 40 s confirm the first one in time."""
+"""Seconds between two surveys. Enough are kept that agents which write every 40 s confirm the first one in time."""
 _SURVEYS = 16
 _AGAIN = 1.0
 _ROSTERS = 1024
@@ -37,7 +38,7 @@ _ROSTERS = 1024
 
 @dataclass(frozen=True)
 class ReportToken:
-    """What a node's Lease says now, and since when it was seen to say it."""
+    """The token in a node's Lease, and since when it was seen there."""
 
     calm: str
     since: float
@@ -46,14 +47,14 @@ class ReportToken:
 
 @dataclass(frozen=True)
 class LeaseSurvey:
-    """All such Leases were read live, which was ``asked`` for then: word and sequence of each that says one."""
+    """A live read of all such Leases that began at ``asked``: token and sequence of each."""
 
     asked: float
     leases: Mapping[str, tuple[str, int]]
 
 
 def observe_token(before: ReportToken | None, promise: WatchdogPromise | None, now: float) -> ReportToken | None:
-    """What is known after a Lease was seen to say this; None if it says nothing of others."""
+    """The observation after a Lease was seen with this promise; None if it has no token."""
     if promise is None or not promise.armed or promise.peers is None or not promise.peers.calm:
         return None
     same = before is not None and before.calm == promise.peers.calm
@@ -61,13 +62,13 @@ def observe_token(before: ReportToken | None, promise: WatchdogPromise | None, n
 
 
 def is_confirmed_by(word: ReportToken, survey: LeaseSurvey, name: str) -> bool:
-    """Whether it was said after the survey was asked for."""
+    """Whether the token was written after the survey began."""
     calm, sequence = survey.leases.get(name, ("", 0))
     return word.calm == calm and word.sequence >= sequence + CHAIN
 
 
 def is_survey_due(fact: WatchdogSeen, last: float | None, now: float) -> bool:
-    """Whether the Leases are to be read for this: its proof lacks nothing else, and the ``last`` time is long enough ago."""
+    """Whether a survey is due for this fact: its proof lacks nothing else, and the ``last`` one is long enough ago."""
     return (
         fact.reset_at is not None
         and not fact.is_expired
@@ -77,7 +78,7 @@ def is_survey_due(fact: WatchdogSeen, last: float | None, now: float) -> bool:
 
 
 def survey_leases(asked: float, leases: Iterable[WatchedLease]) -> LeaseSurvey:
-    """From all that were read, which was ``asked`` for then."""
+    """Builds a survey from all Leases of a read that began at ``asked``."""
     found = {}
     for lease in leases:
         promise = parse_promise(lease.metadata.annotations)
@@ -89,7 +90,7 @@ def survey_leases(asked: float, leases: Iterable[WatchedLease]) -> LeaseSurvey:
 def count_silent(
     members: Mapping[str, ReportToken], nodes: int, survey: LeaseSurvey | None
 ) -> NodesWithoutOutageReport:
-    """Of ``nodes`` nodes, of which ``members`` say something; by one survey, or by what is seen alone."""
+    """Counts the silent members among ``nodes`` nodes: those that a survey confirms, or without one, those observed."""
     known = sorted(
         word.since for name, word in members.items() if survey is None or is_confirmed_by(word, survey, name)
     )
@@ -103,16 +104,16 @@ def count_silent(
 
 @dataclass
 class NodeSetHistory:
-    """The sets of nodes that there have been, by their fingerprints, at the cost of one set."""
+    """The node sets of the past by fingerprint, in the memory of one set."""
 
     _names: dict[str, int] = field(default_factory=dict)
-    """Since which set each node is there."""
+    """The number of the set since which each node exists."""
     _sets: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Number and size of each, the latest last."""
+    """Number and size of each set, the latest last."""
     _number: int = 0
 
     def record_nodes(self, names: Iterable[str]) -> None:
-        """All nodes that there are now."""
+        """Records the current set of nodes."""
         present = set(names)
         if self._sets and present == self._names.keys():
             return
@@ -125,7 +126,7 @@ class NodeSetHistory:
             del self._sets[next(iter(self._sets))]
 
     def find_members(self, mark: str) -> tuple[list[str], int] | None:
-        """Those of a set that are still there, without having gone between, and how many it had; None: not known."""
+        """The members of a set that have existed without interruption since, and its size; None: unknown set."""
         found = self._sets.get(mark)
         if found is None:
             return None
@@ -135,16 +136,16 @@ class NodeSetHistory:
 
 @dataclass
 class OutageReportLog:
-    """All that is known of it."""
+    """All observed tokens and surveys."""
 
     rosters: NodeSetHistory = field(default_factory=NodeSetHistory)
     _words: dict[str, ReportToken] = field(default_factory=dict)
     _tallies: dict[str, tuple[float, Sequence[NodesWithoutOutageReport]]] = field(default_factory=dict)
-    """What was counted last by each fingerprint, and when."""
+    """The last counts for each fingerprint, and when they were made."""
     _surveys: deque[LeaseSurvey] = field(default_factory=lambda: deque(maxlen=_SURVEYS))
 
     def observe_promise(self, name: str, promise: WatchdogPromise | None, now: float) -> None:
-        """A node's own Lease says this now; None: nothing, or it is gone."""
+        """Records the promise in a node's Lease; None: it has none, or is gone."""
         word = observe_token(self._words.get(name), promise, now)
         if word is None:
             self._words.pop(name, None)
@@ -152,20 +153,20 @@ class OutageReportLog:
             self._words[name] = word
 
     def add_survey(self, survey: LeaseSurvey) -> None:
-        """The latest one. Only the last few are kept, so that they should not come more often than agents write."""
+        """Adds the latest survey. Only the last few are kept, so they must not come more often than agents write."""
         self._surveys.append(survey)
         self._tallies.clear()
 
     @property
     def last_survey_at(self) -> float | None:
-        """When the last one was asked for."""
+        """When the last survey began."""
         return self._surveys[-1].asked if self._surveys else None
 
     def silent_counts(self, mark: str, now: float) -> Sequence[NodesWithoutOutageReport]:
-        """For an agent that counts the nodes of this fingerprint: what is seen, and then what each survey has confirmed.
+        """The counts for an agent with this node set: first by observation, then by each survey.
 
-        Empty if nobody knows which nodes these are. It is counted once a second at most, for all agents that count the same
-        nodes: what has been confirmed stays true.
+        Empty if the set is unknown. Computed at most once a second, shared by all agents with the same set: a confirmed
+        count stays true.
         """
         at, tallies = self._tallies.get(mark, (0.0, None))
         if tallies is None or now - at >= _AGAIN:

@@ -1,12 +1,11 @@
-"""The mark on a Node that lastcall fails over (pure): what has been begun there, so that anybody can go on with it.
+"""The mark on a Node under failover (pure): the record of its progress, from which any controller can continue.
 
-It is the annotation ``lastcall.dev/failover``, JSON. What a controller must not forget when it dies stands there, written
-**before** it is done: that a machine may have been switched off, that the taint is ours, that it was switched on again,
-which pods were removed from it.
-Everything else is read from the cluster and from the devices anew.
+It is the annotation ``lastcall.dev/failover``, in JSON. It holds what a controller must not forget when it dies,
+written **before** the action: that the machine may have been powered off, that the taint is ours, that the machine was
+powered on again, which pods were removed. Everything else is read again from the cluster and the devices.
 
-The mark changes only under the Node's resourceVersion. The taint of ours comes and goes in the same write as ``tainted``,
-so that there is no moment at which nobody knows whose it is.
+The mark changes only under the Node's resourceVersion. Our taint is added and removed in the same write as ``tainted``,
+so that its owner is known at every moment.
 """
 
 import functools
@@ -19,39 +18,39 @@ from lastcall.model.base import Facts
 
 
 class OwnerMark(Facts, frozen=True):
-    """What has been begun for one boot of a node."""
+    """The progress of the failover of one boot."""
 
     boot_id: str = msgspec.field(name="bootID")
-    """The boot that is to end, or has ended."""
+    """The boot to be ended."""
     policy: str
-    """The FencePolicy by which it was begun."""
+    """The FencePolicy in effect at its start."""
     began: str
-    """RFC 3339, for people."""
+    """RFC 3339, for output."""
     by: str
-    """The identity of the controller that goes on with it: that of its leader election."""
+    """The identity of the controller that continues it, as in the leader election."""
     fencer: str = ""
-    """Which fencer was told to switch off last."""
+    """The fencer that last got an order to power off."""
     switched_off: bool = False
-    """A fencer may have been told to switch the machine off; it is not known whether it has."""
+    """A fencer may have received an order to power the machine off; the outcome is unknown."""
     tainted: bool = False
-    """The taint out-of-service on the Node is ours. It is set only while a proof stands that the boot is over."""
+    """The out-of-service taint on the Node is ours. It is set only while the boot is proved to be over."""
     powered_on: bool = False
-    """A fencer may have been told to switch the machine on again: nothing was left to force."""
+    """A fencer may have received an order to power the machine on: nothing was left to force."""
     lost: tuple[LostPod, ...] = ()
-    """The pods that are removed from it and made anew elsewhere, before they are removed."""
+    """The pods that are recreated elsewhere, recorded before their removal."""
 
 
 class UnreadableMark(Facts, frozen=True):
-    """A mark that is not ours to understand; ``why`` as the end of a sentence."""
+    """A mark with content that lastcall does not know; ``why`` ends a sentence."""
 
     why: str
 
 
 @functools.lru_cache(maxsize=256)
 def parse_mark(text: str) -> OwnerMark | UnreadableMark | None:
-    """What stands on a Node; None if nothing does. Fields of later versions are passed over.
+    """Parses the annotation; None for an empty one. Unknown fields of later versions are ignored.
 
-    What was read is kept: the limits read the marks of all nodes for each that is decided about.
+    Results are cached: for each decision the limits read the marks of all nodes.
     """
     if not text:
         return None
@@ -59,7 +58,7 @@ def parse_mark(text: str) -> OwnerMark | UnreadableMark | None:
         mark = msgspec.json.decode(text, type=OwnerMark)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         return UnreadableMark(why=f"cannot be read: {error}")
-    return mark if mark.boot_id and mark.by else UnreadableMark(why="names no boot id or nobody that it belongs to")
+    return mark if mark.boot_id and mark.by else UnreadableMark(why="names no boot id or no owner")
 
 
 def encode_mark(mark: OwnerMark) -> str:
@@ -74,19 +73,19 @@ def new_mark(*, boot_id: str, policy: str, by: str, wall: float) -> OwnerMark:
 
 
 def is_held_by_another(mark: OwnerMark, *, me: str, leader: str) -> bool:
-    """Whether somebody else goes on with it: who made it, for as long as he leads.
+    """Whether another controller continues this failover: its owner, as long as that one leads.
 
-    ``leader``: who holds the Lease of the leader election, as it was read last.
+    ``leader``: the holder of the leader election's Lease as last read.
     """
     return mark.by != me and mark.by == leader
 
 
 def merge_marks(there: str, wanted: OwnerMark, *, me: str, leader: str) -> OwnerMark | UnreadableMark:
-    """What is written where a mark stands already. Unreadable: nothing may be written, and why.
+    """The mark to write in place of an existing one. UnreadableMark: nothing may be written, and why.
 
-    What another controller has begun for the same boot is not forgotten: it began when it began, and what it may have done
-    it may have done. A taint is ours as the mark that is wanted says, since both are written together. A mark of another
-    boot makes way.
+    Progress that another controller recorded for the same boot is kept: its start, and all actions that may have
+    happened. ``tainted`` is taken from ``wanted``, because both are written together. A mark of another boot is
+    replaced.
     """
     found = parse_mark(there)
     if isinstance(found, UnreadableMark):

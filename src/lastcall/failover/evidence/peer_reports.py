@@ -1,16 +1,16 @@
-"""What nodes say in their Leases of others that they still hear, as facts (pure).
+"""Converts the peer reports in nodes' Leases to facts (pure).
 
-A node that has lost the API server asks the agents of all others, and those that have the server tell of it
-(``model.watchdog_heard``). Each says how long ago that was when it wrote. Nobody knows how long the write was on its way, so
-the node counts as heard as long before *now* as it says: too late rather than too early.
+A node that has lost the API server asks the agents of all others, and those that still reach the server report it
+(``model.watchdog_peer_reports``). Each report says how long ago that was at the time of the write. The delay of the
+write is unknown, so the node counts as heard that long before *now*: too late rather than too early.
 
-That holds only for a write that was seen to come. What is there at the first look may be of any age, and so may what is read
-once more, or arrives after something newer: none of it says anything. A write is known by its ``renewTime``, which differs
-from the one before, and by a revision above all that were seen. After an etcd was restored from a backup, whose revisions are
-lower, nothing is heard until they have risen above those.
+That holds only for a write that was seen to arrive. The state at the first look may be of any age, and so may a
+repeated read or a read that arrives after a newer one: none of them counts. A new write has another ``renewTime`` than
+the one before, and a higher revision than all seen. After an etcd restore, revisions are lower, and reports are ignored
+until the revisions exceed the earlier ones.
 
-Nodes say the same for as long as a minute, and each write takes a time of its own: so of one and the same question of a node
-the earliest moment counts by which it had been heard.
+Nodes repeat a report for up to a minute, and each write has its own delay: so for one question of a node the earliest
+time counts by which it was heard.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,14 +26,14 @@ _BOOTS = 4
 
 @dataclass(frozen=True)
 class SeenLease:
-    """A Lease as it was seen last: its revision and its ``renewTime``."""
+    """The last seen state of a Lease: its revision and its ``renewTime``."""
 
     number: int
     renewed: str
 
 
 def observe_write(before: SeenLease | None, lease: WatchedLease) -> tuple[SeenLease, bool]:
-    """What is known after a look at it; whether a write was seen to come."""
+    """The state after a look at it, and whether a new write was seen."""
     number, renewed = revision_number(lease.metadata.resource_version), lease.spec.renew_time
     if before is None:
         return SeenLease(number, renewed), False
@@ -43,7 +43,10 @@ def observe_write(before: SeenLease | None, lease: WatchedLease) -> tuple[SeenLe
 
 
 def peer_facts(lease: WatchedLease, now: float) -> Iterator[tuple[str, PeerHeard]]:
-    """Of which node, and what, by a write that was seen to come ``now``. That a node hears itself is no news."""
+    """The reported nodes with their facts, from a write that was seen at ``now``.
+
+    A node's report of itself is ignored.
+    """
     peer = lease.metadata.name
     for node, heard in watchdog_peer_reports.parse_annotation(lease.metadata.annotations).items():
         if node != peer:
@@ -51,30 +54,30 @@ def peer_facts(lease: WatchedLease, now: float) -> Iterator[tuple[str, PeerHeard
 
 
 def adds_evidence(known: PeerHeard | None, fact: PeerHeard) -> bool:
-    """Whether it says more of this boot: of a later question, or that the same one was heard earlier than was known."""
+    """Whether the fact adds evidence: a later question, or an earlier time for the same one."""
     if known is None or fact.question != known.question:
         return known is None or fact.question > known.question
     return fact.at < known.at
 
 
 def retain_latest(facts: Mapping[str, PeerHeard], boot_id: str) -> dict[str, PeerHeard]:
-    """Of all boots of a node that others speak of: the one that its Node shows, and those that were heard last."""
+    """The facts to keep about a node's boots: its current boot, and those heard last."""
     latest = sorted(facts.values(), key=lambda one: (one.boot_id == boot_id, one.at))
     return {one.boot_id: one for one in latest[-_BOOTS:]}
 
 
 class PeerReports:
-    """Of all nodes' Leases, by what was seen of them last."""
+    """The last seen state of all nodes' Leases."""
 
     def __init__(self) -> None:
         self._pages: dict[str, SeenLease] = {}
 
     def observe_lease(self, lease: WatchedLease, now: float) -> list[tuple[str, PeerHeard]]:
-        """What a Lease says anew, and of which node; it was read, or an event of it came, at ``now``."""
+        """The new facts in a Lease that a read or a watch delivered at ``now``, each with the node that it is about."""
         name = lease.metadata.name
         self._pages[name], new = observe_write(self._pages.get(name), lease)
         return list(peer_facts(lease, now)) if new else []
 
     def forget_node(self, name: str) -> None:
-        """Its Lease is gone: the next one is looked at for the first time."""
+        """Its Lease is gone; the next one counts as a first look."""
         self._pages.pop(name, None)

@@ -1,7 +1,6 @@
-"""What each fact shows of one boot (pure): that it was alive at some moment, or that it was over since some moment.
+"""What each fact shows about a boot (pure): a sign of life at some moment, or a proof that it was over since then.
 
-A boot that is over never comes back: a proof has no age at which it lapses. Only a sign of life that is later than a proof
-speaks against it.
+A boot that is over never comes back, so proofs do not expire. Only a later sign of life contradicts a proof.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,44 +26,47 @@ from lastcall.model.power import PowerState
 from lastcall.model.system_uuid import is_unset
 
 LIVES = ("True", "False")
-"""Values of the condition Ready that a kubelet writes; Unknown comes from who has missed it."""
+"""Values of the Ready condition that a kubelet writes; the node controller writes Unknown."""
 
 
 FRESH, LEAST_FRESH = 20.0, 5.0
-"""Seconds: for the 40 s that a kubelet's Lease lasts by default, and however short it is: a busy API server may take so
-long for a renewal."""
+"""Seconds: for the default 40 s duration of a kubelet's Lease, and the least for any (a busy server may be slow)."""
 
 
 def fresh_seconds(lasts: int | None) -> float:
-    """``ProofTerms.fresh`` of a kubelet by the seconds that its Lease lasts (``leaseDurationSeconds``); None: nobody knows.
+    """``ProofTerms.fresh`` for the duration of a kubelet's Lease (``leaseDurationSeconds``); None: unknown.
 
-    It renews it when a quarter of them is over (``NodeLeaseDurationSeconds`` and ``nodeLeaseRenewIntervalFraction`` of
-    ``pkg/kubelet/kubelet.go``), so that in half of them two renewals are due.
+    The kubelet renews after a quarter of the duration (``NodeLeaseDurationSeconds`` and
+    ``nodeLeaseRenewIntervalFraction`` of ``pkg/kubelet/kubelet.go``), so within half of it two renewals are due.
     """
     return FRESH if lasts is None else max(LEAST_FRESH, lasts / 2)
 
 
 def suspect_seconds(suspect_after: float, fresh: float) -> float:
-    """Seconds of silence after which a node is suspected: never before a renewal is overdue, however soon a policy would.
+    """Seconds of silence before a node is suspected; never less than the time until a renewal is overdue.
 
-    ``fresh`` as ``fresh_seconds`` gives it: twice what lies between two renewals, of which this is one and a half.
+    ``fresh`` as ``fresh_seconds`` returns it is twice the renewal interval; the least result is one and a half
+    intervals.
     """
     return max(suspect_after, 0.75 * fresh)
 
 
 @dataclass(frozen=True)
 class ProofTerms:
-    """Seconds. A sign of life younger than ``fresh`` outweighs what says that the machine is off."""
+    """Parameters of proofs, in seconds.
+
+    A sign of life younger than ``fresh`` outweighs evidence that the machine is off.
+    """
 
     fresh: float = FRESH
-    """Twice the time between two renewals of the kubelet's Lease: one was certainly due (``fresh_seconds``)."""
+    """Twice the renewal interval of the kubelet's Lease: one renewal was certainly due (``fresh_seconds``)."""
     apart: float = 1.0
-    """At least so far apart are the two answers that count as one OFF: a device that is still switching may err once."""
+    """The least time between the two answers that count as one OFF: a device that is still switching may err once."""
 
 
 @dataclass(frozen=True)
 class LifeSign:
-    """The boot was alive ``at``. ``machine``: its power was on, which says nothing of what runs on it."""
+    """The boot was alive ``at``. ``machine``: only the power was on, which says nothing about its software."""
 
     at: float
     what: str
@@ -72,7 +74,7 @@ class LifeSign:
 
 
 class ProofKind(Enum):
-    """What has shown that a boot is over, or, by its last word, some pods of it; the values are for metrics."""
+    """The kind of evidence that a boot, or some pods of it, are over; the values appear in metrics."""
 
     FENCE = "FenceOff"
     INSTANCE = "InstanceOff"
@@ -80,34 +82,34 @@ class ProofKind(Enum):
     STORAGE = "StorageLeaseExpired"
     NEW_BOOT = "NewBoot"
     PERSON = "Person"
-    """By an acknowledgement, or by a taint that is set by hand."""
+    """An acknowledgement, or a taint set by hand."""
     LAST_WORD = "LastWord"
-    """It proves nothing of the boot, and so is no ``Proof``'s."""
+    """The node's own announcement; it proves nothing about the boot, so no ``Proof`` has this kind."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """The boot was over ``since``, if ``source`` tells the truth."""
+    """The boot was over ``since``, if ``source`` is right."""
 
     since: float
     what: str
     kind: ProofKind
     source: str = ""
-    """The device or cloud that says so, or the other boot; else empty."""
+    """The device or cloud that reports it, or the other boot; else empty."""
     certain: bool = False
-    """Another boot of the same machine reports: a sign of life need not be old before that counts."""
+    """Another boot of the same machine reports: earlier signs of life, however fresh, do not outweigh it."""
     word: bool = False
-    """A person's: everything else that says ALIVE outweighs it."""
+    """A person's acknowledgement: any sign of life outweighs it."""
 
 
 def life_signs(boot: Boot, facts: Iterable[Fact]) -> list[LifeSign]:
-    """That the boot has lived, in no order. That its Node was first seen with its id is one of them."""
+    """The signs of life of a boot, unordered; the first sight of its boot ID on the Node is one."""
     found = [_sign_of(fact) for fact in facts if fact.boot_id == boot.id]
     return [LifeSign(boot.since, "its Node reported this boot id"), *(one for one in found if one)]
 
 
 def list_proofs(boot: Boot, facts: Sequence[Fact], terms: ProofTerms) -> list[Proof]:
-    """Those that speak of a time after the boot was first seen; what is older means another one."""
+    """The proofs of an end after the boot was first seen; earlier ones are about another boot."""
     own = [fact for fact in facts if fact.boot_id == boot.id]
     every = [
         *_new_boot_proofs(boot, facts),
@@ -121,10 +123,10 @@ def list_proofs(boot: Boot, facts: Sequence[Fact], terms: ProofTerms) -> list[Pr
 def distrusted_sources(
     boot: Boot, facts: Iterable[Fact], lived: Iterable[LifeSign], terms: ProofTerms
 ) -> dict[str, str]:
-    """Sources that have been wrong about this boot, each with the end of a sentence that says why.
+    """Sources that were wrong about this boot, each with the reason as the end of a sentence.
 
-    Who has said OFF, long before something was heard of it: a sign that comes a little after an OFF may only have been seen
-    late. And a boot id that was seen before this one, for none comes back: two machines take turns under one name.
+    A source that said OFF long before a sign of life was seen; a sign shortly after an OFF may only have been seen
+    late. And a boot ID seen before this one, because boot IDs never come back: two machines take turns under one name.
     """
     known = list(facts)
     heard = max((one.at for one in lived if not one.machine), default=boot.since)
@@ -142,15 +144,15 @@ def distrusted_sources(
 
 
 def power_of(fact: PowerSeen | InstanceSeen) -> PowerState:
-    """What a device or a cloud has said."""
+    """The power state that a device or a cloud reported."""
     return fact.power if isinstance(fact, PowerSeen) else fact.state.power
 
 
 def rules_out_agreement(fact: WatchdogSeen) -> bool:
-    """Whether the node cannot have petted its watchdog by agreement with others.
+    """Whether the node cannot have petted its watchdog by agreement with peers.
 
-    Where its Lease says that it may, half of the nodes have to have said that they took no part (``calm``). Else it does
-    not, and it is a precaution that half of the nodes have to have been heard of.
+    If its Lease allows agreement, half of the nodes must have reported that they took no part (``calm``). Otherwise, as
+    a precaution, half of the nodes must have been in contact with the API server.
     """
     if fact.peers:
         return fact.peers.since is not None
@@ -178,10 +180,10 @@ def _sign_of(fact: Fact) -> LifeSign | None:
 
 
 def _new_boot_proofs(boot: Boot, facts: Iterable[Fact]) -> Iterator[Proof]:
-    """The kernel makes a boot id anew at each boot (random(4)), so another one on the same machine ends this one.
+    """The kernel creates a new boot ID at each boot (random(4)), so another ID on the same machine ends this boot.
 
-    Not one on another machine of the same name: that says nothing about the first machine. Machines that report no system
-    UUID, or one that many boards have, may be two.
+    A boot of another machine with the same name proves nothing about this one. Machines without a system UUID, or with
+    a placeholder UUID, may be two.
     """
     for fact in facts:
         if not isinstance(fact, NodeSeen) or fact.boot_id in ("", boot.id):
@@ -192,12 +194,12 @@ def _new_boot_proofs(boot: Boot, facts: Iterable[Fact]) -> Iterator[Proof]:
 
 
 def _other_boot_source(fact: NodeSeen) -> str:
-    """The source of a proof by another boot."""
+    """The name of another boot as a source of proof."""
     return f"boot id {fact.boot_id}"
 
 
 def _power_off_proofs(own: Iterable[Fact], terms: ProofTerms) -> Iterator[Proof]:
-    """Of each source the latest two OFF that are far enough apart; the earlier one is when the boot was over."""
+    """For each source the latest two OFF answers that are far enough apart; the boot was over at the earlier one."""
     answers: dict[str, list[PowerSeen | InstanceSeen]] = {}
     for fact in own:
         if isinstance(fact, PowerSeen | InstanceSeen) and power_of(fact) is PowerState.OFF:

@@ -1,4 +1,4 @@
-"""What else is known of a boot and decides nothing (pure): sentences for people who ask why nothing happens yet."""
+"""Remarks on facts that decide nothing (pure): sentences for people who ask why nothing happens yet."""
 
 from collections.abc import Iterable, Iterator
 
@@ -20,7 +20,7 @@ NO_WATCHDOG = "no armed watchdog is known of, so its silence proves nothing"
 
 
 def list_remarks(boot: Boot, facts: Iterable[Fact]) -> Iterator[str]:
-    """One for each fact that looks like a proof and is none, and the last answer of each source."""
+    """One remark for each fact that looks like a proof and is none, and the last answer of each source."""
     known = list(facts)
     own = [fact for fact in known if fact.boot_id == boot.id]
     yield from _last_answers(own)
@@ -50,7 +50,7 @@ def _last_answers(own: Iterable[Fact]) -> Iterator[str]:
 
 
 def _remark_on(fact: Fact) -> str:
-    """Empty if there is nothing to say."""
+    """The remark on one fact; empty if there is none."""
     match fact:
         case NodeSeen(ready=ready) if ready not in LIVES:
             return f"its condition Ready is {ready or 'missing'}"

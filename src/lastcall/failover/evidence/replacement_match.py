@@ -1,4 +1,4 @@
-"""What counts as the replacement of a pod that a node has lost (pure)."""
+"""Matches replacement pods with the pods that a node lost (pure)."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,20 +9,20 @@ from lastcall.model.observed import FailoverPod
 def match_replacements(
     lost: Iterable[LostPod], found: Iterable[FailoverPod], *, node: str, before: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """Which pod has taken the place of which one that ``node`` has lost, both by uid.
+    """The replacement of each pod that ``node`` lost, both by UID.
 
-    It runs elsewhere, is Ready and is not being deleted. A StatefulSet makes it anew under its name. Of other owners any pod
-    that was made since counts, for one that was lost only. Times have whole seconds: one that was made in the very second of
-    the deletion counts, as most controllers are done within that.
+    A replacement runs elsewhere, is Ready and is not being deleted. A StatefulSet's has the same name. For other owners
+    any pod created since then counts, for one lost pod only. Times have whole seconds: a pod created in the very second
+    of the deletion counts, because most controllers react within that second.
 
-    What has taken a place (``before``) keeps it.
+    A pod in ``before`` keeps its match.
     """
     every = list(lost)
     result = dict(before)
     apart = {one.uid for one in every} | set(before.values())
     free = {one.metadata.uid: one for one in found if _is_ready_elsewhere(one, node) and one.metadata.uid not in apart}
     missing = [one for one in every if one.uid not in before]
-    # Who was lost last has the fewest pods to choose from: all that are new enough for him are so for the others.
+    # The pod lost last has the fewest candidates: every pod that is new enough for it is new enough for the others.
     for one in sorted(missing, key=lambda one: one.since, reverse=True):
         if pod := next((pod for pod in free.values() if _can_replace(pod, one)), None):
             result[one.uid] = pod.metadata.uid

@@ -1,6 +1,6 @@
-"""Which of two readings of one object is the older one (pure)."""
+"""Compares the age of two reads of one object (pure)."""
 
 
 def revision_number(revision: str) -> int:
-    """Of a resourceVersion: with etcd it is the number of a revision. 0 if it is something else."""
+    """The number of a resourceVersion; with etcd it is the revision. 0 if it is not a number."""
     return int(revision) if revision.isdecimal() else 0

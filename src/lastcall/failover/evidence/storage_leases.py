@@ -1,23 +1,26 @@
-"""What nodes say in their Leases of leases on shared storage, as a fact about one boot (pure).
+"""Converts nodes' reports on shared storage leases to a fact about one boot (pure).
 
-Each node says which lease its boot holds, and how long ago it has read the leases of others, and their last renewals
-(``model.storage_evidence``). How long a write was on its way nobody knows, and what is there at the first look, or comes once
-more, may be of any age. So nothing is proved by when something is heard:
+Each node reports in its Lease which storage lease its boot holds, and how long ago it read the leases of others and
+their last renewals (``model.storage_lease``). The delay of a write is unknown, and the state at the first look, or a
+repeated one, may be of any age. So no proof depends on when a report arrives:
 
-- That a lease was not renewed for long enough is by one reader's own clock, from when it noted the last renewal until it
-  began its last look at the storage. A reader whose storage stands still looks no more; and what it once saw to be over is over
-  whenever that is heard.
-- Which of two readers has read the later renewal is by what the holder wrote there. Who has read an earlier one than another
-  reader, or than the holder itself, says nothing: it lags behind, or reads another storage.
-- Of two looks at one Lease that of the higher revision is later, whichever arrives last. An older one says nothing; and until
-  the newest is heard again, as after an etcd was restored from a backup, nothing follows from what its node said of itself.
-- Of a lease all must be equal: lockspace, host id, generation and owner. A daemon that begins anew has another generation.
-- The holder's clock never goes back. Where an earlier renewal is told of as a new one, after a later one was heard of, all
-  may be equal and these are two leases for all that: the lockspace was made anew, or its storage restored. Then nothing follows.
-- Who has no Node is not heard: the Leases of nodes that are gone may be of any age.
+- The time without a renewal is measured on one reader's own clock, from when it noted the last renewal until it began
+  its last
+read of the storage. A reader with stalled storage reads no more; and an expiry that it once saw stays true.
+- Which of two readers saw the later renewal is decided by the holder's timestamp. A reader that saw an earlier one than
+another reader, or than the holder itself, counts for nothing: it lags behind, or reads another storage.
+- Of two reads of one Lease the higher revision is later, in whatever order they arrive. An older one is ignored; until
+  the
+newest is seen again, as after an etcd restore, nothing follows from the node's report on itself.
+- All fields of a lease must match: lockspace, host ID, generation and owner. A restarted daemon has another generation.
+- The holder's clock never goes back. If an earlier renewal is reported as new after a later one, these are two leases
+  even if
+all fields match: the lockspace was recreated, or its storage restored. Then nothing follows.
+- A node without a Node object is ignored: the Leases of removed nodes may be of any age.
 
-Only for people, and for what it outweighs, is a renewal dated: not before it was (``renewed_at``), and not after (``alive_at``). It
-outweighs something only where its reader had told of another one before: what is there at a first look may be of any age.
+Renewals are dated only for output and to weigh signs of life: not too early (``renewed_at``), and not too late
+(``alive_at``). A renewal outweighs a proof only if its reader reported another one before: the first state may be of
+any age.
 """
 
 import math
@@ -28,51 +31,51 @@ from lastcall.failover.evidence.facts import Boot, StorageLease
 from lastcall.model.storage_lease import HostSeen, StorageRecord, parse_record
 
 DRIFT = 0.01
-"""By which part the clocks of reader and holder differ at most, as for a watchdog by default."""
+"""The greatest relative drift between the clocks of reader and holder, the watchdog's default."""
 
 SLACK = 1.0
-"""Seconds: sanlock tells whole ones."""
+"""Seconds: sanlock reports whole ones."""
 
 _MOMENT = 0.001
 
 Place = tuple[str, int]
-"""A lockspace and a host id."""
+"""A lockspace and a host ID."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StorageReading:
-    """What a node has read of a lease, heard at ``at``. Between two of its looks lie ``interval`` seconds, if none is late."""
+    """A reader's report on a lease, received at ``at``; it reads every ``interval`` seconds unless it is late."""
 
     reader: str
     host: HostSeen
     interval: float
     at: float
     first: float = math.inf
-    """When it was first heard from this reader that it has read this renewal."""
+    """When this reader first reported this renewal."""
     advanced: bool = False
-    """It had told of another renewal of this lease before."""
+    """The reader reported another renewal of this lease before."""
 
     @property
     def elapsed_seconds(self) -> float:
-        """So many seconds at least the lease was not renewed, by the reader's clock."""
+        """The least number of seconds without a renewal, on the reader's clock."""
         return self.host.renewed_ago - self.host.looked_ago - SLACK
 
     @property
     def renewed_at(self) -> float:
-        """When the renewal was read first, or later."""
+        """A time at or after the first read of the renewal."""
         return self.at - self.host.renewed_ago
 
     @property
     def alive_at(self) -> float:
-        """When the holder renewed, or earlier: one look before nothing was to be seen of it.
+        """A time at or before the holder's renewal: the read before this one did not show it.
 
-        From the beginning of that look until this one was noted a reader that has not lost its own lease takes four intervals
-        (``8 * io_timeout``) at the most; one more is allowed for its main loop, which may be busy.
+        A reader that has not lost its own lease takes at most four intervals (``8 * io_timeout``) from the start of
+        that read until it notes this one; one more is allowed for a busy main loop.
         """
         return self.renewed_at - 5 * self.interval - SLACK
 
     def with_previous(self, before: "StorageReading | None") -> "StorageReading":
-        """The same, with what it was that this reader told of the place before."""
+        """The same report, related to this reader's previous one about the place."""
         if before is None or _lease_identity(before.host) != _lease_identity(self.host):
             return replace(self, first=self.at)
         if before.host.timestamp == self.host.timestamp:
@@ -81,9 +84,9 @@ class StorageReading:
 
 
 def storage_evidence(boot: Boot, record: StorageRecord, readings: Iterable[StorageReading]) -> StorageLease | None:
-    """What others have read of the lease that this boot says it holds; None if that is nothing.
+    """The evidence about the lease that this boot claims, from others' reports; None if there is none.
 
-    An observer who has begun after the lease was over counts it as over since then: no earlier.
+    An observer that began after the expiry counts the lease as expired since it began, not earlier.
     """
     if record.boot_id != boot.id or not record.lockspace:
         return None
@@ -108,13 +111,13 @@ def storage_evidence(boot: Boot, record: StorageRecord, readings: Iterable[Stora
 
 
 def reset_bound(record: StorageRecord) -> float | None:
-    """Seconds on anybody's clock after which a watchdog has reset the holder; None if nobody can say."""
+    """Seconds on any clock after which a watchdog has reset the holder; None without a watchdog."""
     dead_after = record.dead_after_seconds
     return None if dead_after is None else dead_after * (1 + DRIFT)
 
 
 def is_same_lease(record: StorageRecord, host: HostSeen) -> bool:
-    """Whether it is this lease, and not one that was held at its place before or after."""
+    """Whether it is this lease, and not an earlier or later one at the same place."""
     return (record.host_id, record.generation, record.owner) == _lease_identity(host)
 
 
@@ -123,23 +126,23 @@ def _lease_identity(host: HostSeen) -> tuple[int, int, str]:
 
 
 def _renewal_went_back(readings: Iterable[StorageReading], heard: float, newest: int) -> bool:
-    """Whether an earlier renewal than the newest, which was first ``heard`` of then, was told of as a new one since."""
+    """Whether a renewal older than the newest, which was first ``heard`` then, was reported as new since."""
     return any(one.advanced and one.host.timestamp < newest and one.first >= heard for one in readings)
 
 
 class StorageLeaseReports:
-    """Of all nodes, as their Leases say last."""
+    """The last reports of all nodes' Leases."""
 
     def __init__(self) -> None:
         self._records: dict[str, StorageRecord] = {}
         self._revisions: dict[str, int] = {}
         self._behind: set[str] = set()
-        """Nodes of which something older than what is known was heard last."""
+        """Nodes whose last received report is older than a known one."""
         self._holders: dict[Place, set[str]] = {}
         self._readings: dict[Place, dict[str, StorageReading]] = {}
 
     def observe_lease(self, node: str, annotations: Mapping[str, str], now: float, *, revision: int) -> Sequence[str]:
-        """A Lease as it was read, or told, at ``now``; the nodes whose lease has become over by what it says anew."""
+        """Records a Lease as received at ``now``; returns the nodes whose storage lease it newly shows as expired."""
         if revision < self._revisions.get(node, 0):
             self._behind.add(node)
             return ()
@@ -167,7 +170,7 @@ class StorageLeaseReports:
         return found
 
     def forget_node(self, node: str) -> None:
-        """Its Lease is gone: the next one is looked at for the first time."""
+        """Its Lease is gone; the next one counts as a first look."""
         self._revisions.pop(node, None)
         self._behind.discard(node)
         self._drop_record(node)
@@ -181,9 +184,9 @@ class StorageLeaseReports:
             self._readings.get((record.lockspace, host.host_id), {}).pop(node, None)
 
     def evidence_about(self, node: str, boot: Boot, nodes: Container[str]) -> StorageLease | None:
-        """About the boot that the node shows, by what ``nodes`` say, which are all that have a Node.
+        """The evidence about a node's current boot, from the reports of ``nodes``: those with a Node object.
 
-        Nothing follows from a lease that two of them say they hold.
+        None if two of them claim the same lease.
         """
         record = self._records.get(node)
         if record is None or node in self._behind:
@@ -206,7 +209,7 @@ class StorageLeaseReports:
                 yield reading
 
     def _newly_expired(self, lockspace: str, now: StorageReading, before: StorageReading | None) -> Iterable[str]:
-        """The holders of what is over by this reading, and was not by the one before."""
+        """The holders of a lease that is expired by this report and was not by the previous one."""
         for holder in self._holders.get((lockspace, now.host.host_id), ()):
             dead_after = reset_bound(self._records[holder])
             if (

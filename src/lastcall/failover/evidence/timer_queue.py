@@ -1,24 +1,24 @@
-"""Moments at which something is to be looked at, each put off again and again (pure)."""
+"""A queue of due times that are postponed often (pure)."""
 
 import heapq
 
 
 class TimerQueue:
-    """One moment for each name. Putting one off costs nothing: it is looked at when its first moment comes."""
+    """One due time per name. Postponing is free: the caller looks at the first due time and schedules again."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, str]] = []
         self._set: dict[str, float] = {}
 
     def schedule(self, name: str, at: float) -> None:
-        """It is due at ``at``, or at the moment that was set before, if that comes earlier."""
+        """Schedules a name for ``at``, or keeps an earlier due time."""
         before = self._set.get(name)
         if before is None or at < before:
             self._set[name] = at
             heapq.heappush(self._heap, (at, name))
 
     def pop_due(self, now: float) -> list[str]:
-        """Those whose moment has come, in order; they have none any more."""
+        """Removes and returns the names that are due, in order."""
         found = []
         while self._heap and self._heap[0][0] <= now:
             at, name = heapq.heappop(self._heap)
@@ -29,5 +29,5 @@ class TimerQueue:
 
     @property
     def next_due(self) -> float | None:
-        """The first moment, at the earliest; None if there is none."""
+        """The first due time, or an earlier bound; None if the queue is empty."""
         return self._heap[0][0] if self._heap else None

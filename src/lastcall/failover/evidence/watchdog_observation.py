@@ -1,4 +1,4 @@
-"""A node's own Lease, as its agent renews it, as a fact about its watchdog (pure)."""
+"""Converts a node's Lease, as its agent renews it, to a fact about its watchdog (pure)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from lastcall.model.watchdog_lease import WatchdogPromise, parse_promise
 
 @dataclass(frozen=True, kw_only=True)
 class Reachability:
-    """From ``at`` on, until the next one, the API server has heard from ``reachable`` of all ``nodes``."""
+    """From ``at`` until the next entry, the API server has contact with ``reachable`` of all ``nodes``."""
 
     at: float
     reachable: int
@@ -18,20 +18,20 @@ class Reachability:
 
 @dataclass(frozen=True, kw_only=True)
 class WatchdogObservation:
-    """What such a Lease has said ``since``: when it was seen first, on the observer's clock; so a little later than true."""
+    """A watchdog Lease's state and when we first observed it (our clock, therefore slightly late)."""
 
     promise: WatchdogPromise | None
     renewed: str
-    """``spec.renewTime``, which is another after each renewal; it is compared with itself alone."""
+    """``spec.renewTime``, which changes with each renewal; it is compared only with itself."""
     since: float
 
 
 def observe_lease(
     before: WatchdogObservation | None, *, annotations: Mapping[str, str], renewed: str, now: float
 ) -> WatchdogObservation:
-    """What is known after a look whose answer came, or an event that came, at ``now``.
+    """The observation after a read or an event that arrived at ``now``.
 
-    A Lease that is missing has no annotations. Any change counts as a renewal.
+    A missing Lease has no annotations. Any change counts as a renewal.
     """
     promise = parse_promise(annotations)
     if before and before.renewed == renewed and before.promise == promise:
@@ -46,12 +46,12 @@ def watchdog_evidence(
     contacts: Sequence[Reachability],
     calm: Sequence[NodesWithoutOutageReport] = (),
 ) -> WatchdogSeen | None:
-    """That the node's watchdog was armed, and its agent has not renewed since; None if it promises nothing.
+    """The fact that the watchdog was armed and the agent has not renewed since; None if the Lease promises nothing.
 
-    ``read`` is when the last **live** look at the Lease (a quorum read: no ``resourceVersion`` in the request) was asked
-    for: it is then that the Lease was still as it is. ``contacts`` are in order of time; while there is none, nothing is
-    known of the nodes, and the bound will prove nothing. ``calm`` is about the nodes that its agent counts, if it does: what is
-    seen of them first, then what has been confirmed.
+    ``read`` is when the last **live** read of the Lease (a quorum read, without ``resourceVersion`` in the request)
+    began: at that time the Lease was still unchanged. ``contacts`` are in order of time; without any, nothing is known
+    about the nodes, and the bound proves nothing. ``calm`` is about the nodes that the agent counts, if it does: first
+    by observation, then as confirmed by surveys.
     """
     settings = watched.promise.armed_timing if watched.promise else None
     if watched.promise is None or settings is None or read < watched.since:
@@ -72,6 +72,6 @@ def watchdog_evidence(
 
 
 def _contacts_between(contacts: Sequence[Reachability], begin: float, end: float) -> Sequence[Reachability]:
-    """Those that held at some moment from ``begin`` to ``end``; none if it is not known how it was at ``begin``."""
+    """The entries in effect at some moment from ``begin`` to ``end``; empty if the state at ``begin`` is unknown."""
     earlier = [one for one in contacts if one.at <= begin]
     return [earlier[-1], *(one for one in contacts if begin < one.at <= end)] if earlier else []

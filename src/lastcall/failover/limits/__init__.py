@@ -1,1 +1,1 @@
-"""What holds a fencing back although a node is lost: policies, storms, machines that are not the node's."""
+"""Limits on fencing a lost node: policies, storm limits, and machines that belong to another node."""

@@ -1,9 +1,10 @@
-"""Which other Nodes may stand for the machine of a node (pure).
+"""Finds other Nodes that may represent the same machine as a node (pure).
 
-A machine that was renamed, or installed anew, is registered as another Node, and its old Node stays behind, silent. To fence
-the old one switches off the machine, on which the new one runs. This module compares what both Nodes say, and which devices
-their policies' fencers have for them: none is used while the other Node is heard of. Two Nodes that show the same system UUID
-are refused by ``targets`` too, also while the other one is silent; but an order that is under way asks this module alone.
+A machine that is renamed or reinstalled registers as another Node; its old Node remains and is silent. Fencing the old
+Node would power off the machine on which the new one runs. This module compares the identity of both Nodes and the
+devices that the fencers of their policies use for them. A fencer is not used while the other Node shows signs of life.
+``fence_targets`` also refuses two Nodes with the same system UUID, even if the other one is silent; but an order that
+is under way consults only this module.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +18,7 @@ from lastcall.model.fencer import Fencer
 from lastcall.model.system_uuid import uuid_spellings
 
 Trace = tuple[str, ...]
-"""Something by which two Nodes of one machine are alike; its first member says what it is."""
+"""A property that two Nodes of one machine share; the first item names its kind."""
 
 BOOT, UUID, MACHINE, SERIAL, PROVIDER, DEVICE = "boot", "uuid", "machine", "serial", "provider", "device"
 
@@ -32,9 +33,9 @@ _SAID = {
 
 
 def node_traces(node: FenceNode, policy: FencePolicy | None, every: Iterable[FencePolicy]) -> frozenset[Trace]:
-    """By what a Node may be known again: ``policy`` holds for it, ``every`` are all that there are.
+    """The identifying traces of a Node; ``policy`` applies to it, ``every`` holds all policies of the cluster.
 
-    A fencer of another policy has a device for the Node, too, if it takes that from the Node or from a table.
+    A fencer of another policy also has a device for the Node, if it derives the device from the Node or from a table.
     """
     found = set(_own_traces(node))
     others = [
@@ -51,7 +52,7 @@ def node_traces(node: FenceNode, policy: FencePolicy | None, every: Iterable[Fen
 
 
 def _own_traces(node: FenceNode) -> Iterator[Trace]:
-    """What it says of itself."""
+    """The traces from the Node object itself."""
     yield from ((BOOT, text) for text in (node.boot_id.strip(),) if text)
     yield from ((UUID, min(found)) for found in (uuid_spellings(node.system_uuid),) if found)
     yield from ((MACHINE, text) for text in (node.machine_id.strip().casefold(),) if text.strip("0"))
@@ -66,13 +67,13 @@ def _device_trace(fencer: Fencer, node: FenceNode) -> Trace | None:
 
 @dataclass
 class TraceIndex:
-    """The traces of all Nodes, by name, and which Nodes have each."""
+    """The traces of all Nodes by name, and the Nodes that have each trace."""
 
     _traces: dict[str, frozenset[Trace]] = field(default_factory=dict)
     _nodes: dict[Trace, dict[str, None]] = field(default_factory=dict)
 
     def update_node(self, name: str, found: frozenset[Trace]) -> None:
-        """A Node has these traces now; none: it is gone."""
+        """Replaces the traces of a Node; an empty set removes the Node."""
         before = self._traces.pop(name, frozenset())
         for trace in before - found:
             self._nodes[trace].pop(name, None)
@@ -84,12 +85,12 @@ class TraceIndex:
             self._traces[name] = found
 
     def other_nodes(self, name: str, trace: Trace) -> list[str]:
-        """The other Nodes that have a trace, by name."""
+        """The names of the other Nodes that have a trace, sorted."""
         return sorted(one for one in self._nodes.get(trace, ()) if one != name)
 
 
 def find_rivals(node: FenceNode, fencer: Fencer, policy: FencePolicy, among: TraceIndex) -> Mapping[str, str]:
-    """The other Nodes that a fencer may strike, whether they are heard of or not, each with what both have in common."""
+    """The other Nodes that the fencer may hit, silent or not, each with the trace that both share."""
     known = dict.fromkeys(_own_traces(node))
     if policy.spec.machine_id_check is MachineIDCheck.DISABLED:
         known = {trace: None for trace in known if trace[0] != MACHINE}
@@ -105,7 +106,7 @@ def find_rivals(node: FenceNode, fencer: Fencer, policy: FencePolicy, among: Tra
 def fencer_refusal(
     node: FenceNode, fencer: Fencer, policy: FencePolicy, among: TraceIndex, heard_of: Callable[[str], bool]
 ) -> str:
-    """Why a fencer is not used, by the first of them that is heard of; empty if none is."""
+    """Why a fencer is not used: the first rival Node with signs of life. Empty if there is none."""
     for name, why in find_rivals(node, fencer, policy, among).items():
         if heard_of(name):
             return f"node {name}, which is heard of, {why}"

@@ -1,13 +1,15 @@
-"""Whether the machine behind a fence device is the one on which a node runs (pure): nothing else may be switched off.
+"""Checks that the machine behind a fence device is the machine on which a node runs (pure).
 
-Two things tell one machine from all others and are known on both sides: the UUID and the serial number in its firmware's
-SMBIOS tables, and in a cloud the providerID. What differs in one of them is another machine, whatever the others say.
+No other may be powered off. Two identifiers tell a machine from all others and are known on both sides: the UUID and
+the serial number in the SMBIOS tables of its firmware; in a cloud, also the providerID. If one of them differs, it is
+another machine, whatever the others say.
 
-A UUID has two spellings. SMBIOS stores its first three fields with the least byte first since version 2.6 (DSP0134, 7.2.1);
-before that, and on boards that do not care, with the most significant one first. The kernel and a BMC may take the same 16
+A UUID has two spellings. SMBIOS stores its first three fields in little-endian order since version 2.6 (DSP0134,
+7.2.1); before that, and on boards that ignore the rule, in big-endian order. The kernel and a BMC may read the same 16
 bytes differently, so both orders count as the same UUID.
 
-Boards also come with the same UUID or serial number each, which nobody has ever set: those say nothing.
+Some boards ship with a placeholder UUID or serial number that is the same on each of them. Placeholders are no
+evidence.
 """
 
 import re
@@ -28,7 +30,7 @@ _AWS = "aws://"
 
 
 class TargetMatch(Enum):
-    """The answer."""
+    """The result of a comparison."""
 
     SAME = "the same machine"
     OTHER = "another machine"
@@ -37,21 +39,21 @@ class TargetMatch(Enum):
 
 @dataclass(frozen=True)
 class TargetJudgement:
-    """The answer and a sentence that says why."""
+    """The result and a sentence that gives the reason."""
 
     match: TargetMatch
     why: str
 
     def allows_fencing(self, *, unchecked: bool) -> bool:
-        """Whether it may be switched off; ``unchecked`` is the policy's ``targetCheck: Disabled`` for this fence.
+        """Whether fencing is allowed; ``unchecked`` is the policy's ``targetCheck: Disabled`` for this fence.
 
-        What is known to be another machine is never switched off.
+        A target that is known to be another machine is never powered off.
         """
         return self.match is TargetMatch.SAME or (unchecked and self.match is TargetMatch.UNKNOWN)
 
 
 def judge_target(target: FenceTarget, node: FenceNode) -> TargetJudgement:
-    """Compares what both say of themselves. A machine on which another node may run is another one, whatever they say."""
+    """Compares the identifiers of both. A machine on which another node may run counts as OTHER, whatever they say."""
     if node.shared_with and uuid_spellings(node.system_uuid):
         why = f"node {node.name} shows the same system UUID as node {node.shared_with}, whose machine it may be"
         return TargetJudgement(TargetMatch.OTHER, why)
@@ -65,7 +67,7 @@ def judge_target(target: FenceTarget, node: FenceNode) -> TargetJudgement:
 
 
 def _compare_identifiers(target: FenceTarget, node: FenceNode) -> Iterator[tuple[bool, str]]:
-    """Each identifier that both know: whether it is the same, and a sentence."""
+    """For each identifier that both sides know: whether it is the same, and a sentence."""
     pairs = (
         (
             "system UUID",
@@ -100,13 +102,13 @@ def _compare_identifiers(target: FenceTarget, node: FenceNode) -> Iterator[tuple
 
 
 def comparable_serials(text: str) -> frozenset[str]:
-    """A serial number as it is compared; empty if it is one that nobody has set."""
+    """A serial number in its normal form; empty if it is a placeholder of the vendor."""
     text = text.strip()
     return frozenset() if _UNSET_SERIALS.fullmatch(text) else frozenset((text.upper(),))
 
 
 def comparable_provider_ids(text: str) -> frozenset[str]:
-    """A providerID as it is compared. Amazon's with and without a zone name one instance; those of others are taken as they are."""
+    """A providerID in its normal form. AWS IDs with and without a zone name one instance; others compare literally."""
     text = text.strip()
     if text.startswith(_AWS):
         text = _AWS + text.rpartition("/")[2]

@@ -1,8 +1,8 @@
-"""What a node was fenced for within the last hour (pure): it counts, also when its mark has gone and another leads.
+"""The fencings of a node within the last hour (pure). They count after the mark is removed, and for a new leader.
 
-The annotation ``lastcall.dev/fenced`` on the Node, JSON. It is written together with what ends a fencing, so that there is
-no moment at which nobody knows of it: with the taking away of the mark, or with the mark of another boot. Times are on the
-wall clock of who has written them.
+The annotation ``lastcall.dev/fenced`` on the Node, as JSON. The same write that ends a fencing adds its entry: the one
+that removes the mark, or replaces it by a mark for another boot. So there is no moment at which the fencing is recorded
+nowhere. Times are on the writer's wall clock.
 """
 
 from datetime import UTC, datetime
@@ -15,18 +15,18 @@ from lastcall.failover.limits.storms import HOUR
 from lastcall.model.base import Facts, Time
 
 MOST = 100
-"""So many are kept; no policy has a reason to allow more of one node within an hour."""
+"""The number of entries that are kept; no policy has a reason to allow more fencings of one node in an hour."""
 
 
 class PastFencing(Facts, frozen=True):
-    """A boot of this node was to be switched off, and that was over ``at``."""
+    """A boot of this node that was to be powered off; ``at`` is when that fencing ended."""
 
     boot_id: str = msgspec.field(name="bootID")
     at: Time
 
 
 class UnreadableHistory(Facts, frozen=True):
-    """What stands there is not ours; ``why`` as the end of a sentence. It counts as one that is over just now."""
+    """The annotation has foreign content; ``why`` ends a sentence. It counts as one fencing that ended just now."""
 
     why: str
 
@@ -35,7 +35,7 @@ Text = tuple[PastFencing, ...] | UnreadableHistory
 
 
 def parse_history(text: str) -> Text:
-    """What stands on a Node; nothing if there is no annotation."""
+    """Reads the annotation's value; an empty text is an empty history."""
     if not text:
         return ()
     try:
@@ -45,7 +45,7 @@ def parse_history(text: str) -> Text:
 
 
 def ended_fencing(there: str, wanted: OwnerMark | None) -> OwnerMark | None:
-    """The fencing that is over when ``wanted`` (None: no mark) is written where ``there`` stands; None if there is none."""
+    """The fencing that ends if ``wanted`` (None: no mark) replaces the mark ``there``; None if no fencing ends."""
     found = owner_mark.parse_mark(there)
     if not isinstance(found, OwnerMark) or not found.switched_off:
         return None
@@ -53,9 +53,9 @@ def ended_fencing(there: str, wanted: OwnerMark | None) -> OwnerMark | None:
 
 
 def add_fencing(text: str, mark: OwnerMark, *, wall: float) -> str:
-    """The annotation with one more; what is older than an hour goes.
+    """The annotation's value with one more entry; entries older than an hour are dropped.
 
-    What could not be read counts from now on as one that is known.
+    An unreadable history becomes one known entry, dated now.
     """
     now = datetime.fromtimestamp(int(wall), UTC)
     found = parse_history(text)
@@ -65,5 +65,5 @@ def add_fencing(text: str, mark: OwnerMark, *, wall: float) -> str:
 
 
 def fencing_age(one: PastFencing, wall: float) -> float:
-    """Seconds since it was over; one of the future is just now: somebody's clock was, or is, wrong."""
+    """Seconds since the fencing ended. A time in the future counts as now: one of the two clocks is or was wrong."""
     return max(0.0, wall - one.at.timestamp())

@@ -1,7 +1,7 @@
-"""Indexes of all nodes, kept up with each change: which ones tell of fencings, and which show a system UUID (pure).
+"""Indexes over all nodes, updated with each change: nodes that record fencings, and nodes by system UUID (pure).
 
-Each node in trouble is decided about again and again. When hundreds are in trouble at once, a decision about one of them must
-not take a look at all nodes.
+The controller decides about each node in trouble repeatedly. With hundreds of them at once, a decision about one node
+must not scan all nodes.
 """
 
 from collections.abc import Collection
@@ -11,18 +11,18 @@ from lastcall.model.system_uuid import uuid_spellings
 
 
 class NodeIndexes:
-    """Of all nodes that were put in."""
+    """The indexes of all nodes that ``update_node`` was called for."""
 
     def __init__(self) -> None:
         self._fencings: dict[str, None] = {}
         self._histories: dict[str, None] = {}
         self._uuids: dict[str, str] = {}
-        """By name, as the nodes show them."""
+        """The system UUID of each node, by the node's name."""
         self._sharing: dict[str, dict[str, None]] = {}
-        """The names of those that show it, by each spelling of a system UUID."""
+        """For each spelling of a system UUID, the names of the nodes that report it."""
 
     def update_node(self, name: str, node: WatchedNode | None) -> None:
-        """A node as it is now; None if there is no such node any more."""
+        """Indexes a node's current state; None removes it."""
         _set_listed(self._fencings, name, listed=node is not None and bool(node.mark_text or node.fencing_history_text))
         _set_listed(self._histories, name, listed=node is not None and bool(node.fencing_history_text))
         before = self._uuids.pop(name, "")
@@ -40,16 +40,16 @@ class NodeIndexes:
 
     @property
     def nodes_with_fencings(self) -> Collection[str]:
-        """The names of those that have a mark, or say what they were fenced for: no other node tells of a fencing."""
+        """The names of the nodes with a mark or a fencing history. No other node records a fencing."""
         return self._fencings.keys()
 
     @property
     def nodes_with_history(self) -> Collection[str]:
-        """The names of those that say what they were fenced for."""
+        """The names of the nodes with a fencing history."""
         return self._histories.keys()
 
     def node_sharing_uuid(self, name: str, uuid: str) -> str:
-        """The name of a node other than ``name`` that shows this system UUID in either spelling; empty if there is none."""
+        """The name of another node that reports this system UUID in either spelling; empty if there is none."""
         found = uuid_spellings(uuid)
         others = self._sharing.get(min(found), {}) if found else {}
         return next((other for other in others if other != name), "")

@@ -1,8 +1,8 @@
-"""Which FencePolicy holds for which node, and what a policy's status says (pure).
+"""Selects the FencePolicy of a node and computes a policy's status (pure).
 
-A policy that breaks a rule still stands before the others that are chosen after it: the nodes that it selects are left
-alone until it is mended, since what its author wants is not known. If not even its selector can be read, that is every node
-for which no policy before it is chosen.
+An invalid policy keeps its place before the policies that are ordered after it. The nodes that it selects are left
+alone until it is fixed, because its author's intent is unknown. If not even its selector can be read, it selects every
+node that no earlier policy selects.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,13 +18,13 @@ from lastcall.model.fence_policy_reader import parse_policy, selects_node
 from lastcall.model.pods import Int32
 
 ACCEPTED = "Accepted"
-"""The condition of a policy: whether it is heeded, and if not, why."""
+"""The condition that says whether the policy is in effect, and if not, why."""
 INVALID = "Invalid"
 """The reason of Accepted=False."""
 
 
 def storm_limits(limits: PolicyLimits) -> StormLimits:
-    """The same as the storm guard knows them."""
+    """The limits of a policy as the storm guard takes them."""
     return StormLimits(
         min_healthy=limits.min_healthy,
         per_domain=limits.per_domain,
@@ -35,7 +35,7 @@ def storm_limits(limits: PolicyLimits) -> StormLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyEntry:
-    """A policy object: what was read of it, or why it is not heeded."""
+    """A FencePolicy object: its content, or the violations that keep it from taking effect."""
 
     name: str
     priority: int
@@ -46,7 +46,7 @@ class PolicyEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyChoice:
-    """What holds for a node: a policy, or none, and why none. ``name`` is that of the policy that was chosen."""
+    """The policy for a node, or the reason why none applies; ``name`` is the chosen policy's, even if it is invalid."""
 
     policy: FencePolicy | None
     name: str = ""
@@ -54,12 +54,12 @@ class PolicyChoice:
 
 
 def ordered_entries(objects: Iterable[Any]) -> tuple[PolicyEntry, ...]:
-    """The policy objects of a cluster in the order in which they are chosen: by priority, the greatest first, then by name."""
+    """The policies of a cluster in order of selection: by priority, highest first, then by name."""
     return tuple(sorted(map(_read_entry, objects), key=lambda one: (-one.priority, one.name)))
 
 
 def are_equivalent(before: Sequence[PolicyEntry], now: Sequence[PolicyEntry]) -> bool:
-    """Whether two lists of policies say the same of every node: a policy's status has no part in it."""
+    """Whether two lists of policies have the same effect on every node; a policy's status has none."""
     return [_compared_fields(one) for one in before] == [_compared_fields(one) for one in now]
 
 
@@ -69,7 +69,7 @@ def _compared_fields(entry: PolicyEntry) -> tuple[object, ...]:
 
 
 def choose_policy(labels: Mapping[str, str], among: Sequence[PolicyEntry]) -> PolicyChoice:
-    """What holds for a node with these labels; ``among`` as ``ordered_entries`` gives them."""
+    """The policy for a node with these labels; ``among`` as ``ordered_entries`` returns it."""
     found = next((one for one in among if selects_node(one.selector, labels)), None)
     if found is None:
         return PolicyChoice(policy=None, why="no FencePolicy selects the node")
@@ -88,10 +88,10 @@ def policy_status(
     told: Mapping[str, Sequence[Mapping[str, Any]]],
     now: datetime,
 ) -> dict[str, Any] | None:
-    """What the object's status should be; None if it is so already.
+    """The status that the object should have; None if it has it already.
 
-    ``nodes``: how many it is chosen for. ``conditions``: those beside ``Accepted``, without the fields that all conditions
-    share. ``told``: what else is in it, by field.
+    ``nodes``: the number of nodes that the policy applies to. ``conditions``: the conditions other than ``Accepted``,
+    without the fields that all conditions share. ``told``: further fields of the status by name.
     """
     before = policy.get("status") or {}
     generation = (policy.get("metadata") or {}).get("generation", 0)
@@ -137,6 +137,6 @@ def _as_mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _read_field(value: Any, type_: Any, default: Any) -> Any:
-    """As much as can be read; a selector that cannot be read selects everything."""
+    """A field as far as it can be read. A selector that cannot be read selects every node."""
     found, wrong = convert_readable(value, type_)
     return default if value is None or wrong else found

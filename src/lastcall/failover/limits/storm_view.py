@@ -1,4 +1,4 @@
-"""What the storm guard is to know of the cluster (pure): all nodes, and the fencings that are told of on them."""
+"""The storm guard's view of the cluster (pure): all nodes, and the fencings recorded on them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
@@ -16,7 +16,7 @@ ETCD = "node-role.kubernetes.io/etcd"
 
 
 def list_members(knots: Iterable[TrackedNode], *, domain: str, etcd: Collection[str], now: float) -> list[Member]:
-    """All nodes; ``domain`` is the label that names failure domains, ``etcd`` who runs a static pod of it."""
+    """All nodes; ``domain`` is the label of failure domains, ``etcd`` names the nodes that run an etcd static pod."""
     return [
         Member(
             name=knot.node.metadata.name,
@@ -39,12 +39,12 @@ def list_fencings(
     now: float,
     wall: float,
 ) -> Iterator[Fencing]:
-    """Those that are open: a node is marked, or is about to be (``claims``); and those that are over, of the last hour.
+    """Open fencings (marks, and ``claims`` that are about to become marks), and those that ended within the hour.
 
-    ``done``: which boot of a node is failed over. Where the claim and the mark that the watch has shown name two boots, both
-    were to end.
+    ``done``: the boot that is failed over, by node. Where the claim and the mark from the watch name two boots, both
+    count: both were to be ended.
 
-    What marks and taints say of their beginning is on a wall clock: it may be wrong, but is not taken to lie in the future.
+    Marks and taints date from a wall clock. It may be wrong, but none of them counts as lying in the future.
     """
     for knot in knots:
         name = knot.node.metadata.name
@@ -64,17 +64,17 @@ def list_fencings(
 
 
 def counts_from(*, began: float, ends: Collection[float], now: float) -> float:
-    """From when an open fencing counts for its hour: from when its boot had ended, by the first of the signs of that.
+    """The time from which an open fencing counts towards its hour: the earliest sign that its boot had ended.
 
-    Without one the machine may be switched off at any time: it counts as one of now, whenever it ``began``.
+    Without a sign the machine may be powered off at any time, so it counts from now, whenever it ``began``.
     """
     return max(began, min(ends)) if ends else now
 
 
 def _counts_from(knot: TrackedNode, mark: OwnerMark, now: float, wall: float) -> float:
-    """The signs are the taint out-of-service, which says that the boot is proved to be over, and another boot.
+    """The signs are the out-of-service taint, which says that the boot is proved to be over, and a different boot ID.
 
-    The mark says that it was tainted also if somebody has taken the taint away; it says not when.
+    A mark stays ``tainted`` after the taint is removed; it does not record the time.
     """
     boot, tainted = knot.seen.boot, next((one for one in knot.node.spec.taints if is_like_ours(one)), None)
     ends = []
@@ -91,7 +91,7 @@ def _counts_from(knot: TrackedNode, mark: OwnerMark, now: float, wall: float) ->
 
 
 def past_fencings(name: str, text: str, *, now: float, wall: float) -> Iterator[Fencing]:
-    """Those of one node that are over; what cannot be read counts as one that is so just now."""
+    """The fencings of one node that have ended. An unreadable history counts as one that ended just now."""
     found = fencing_history.parse_history(text)
     if isinstance(found, fencing_history.UnreadableHistory):
         yield closed_fencing(name, "", now)
@@ -102,12 +102,12 @@ def past_fencings(name: str, text: str, *, now: float, wall: float) -> Iterator[
 
 
 def closed_fencing(name: str, boot_id: str, at: float) -> Fencing:
-    """A fencing that is over since ``at``: it counts for its hour, and for nothing else."""
+    """A fencing that ended ``at``. It counts for its hour, and for no other limit."""
     return Fencing(node=name, boot_id=boot_id, domain="", control_plane=False, began=at, open=False)
 
 
 def readable_mark(node: WatchedNode) -> OwnerMark | None:
-    """Our mark on it, if it can be read."""
+    """The mark that lastcall set on the node, if it can be read."""
     mark = owner_mark.parse_mark(node.mark_text)
     return mark if isinstance(mark, OwnerMark) else None
 
@@ -117,7 +117,7 @@ def _is_control_plane(node: WatchedNode) -> bool:
 
 
 def _on_own_clock(seconds: float, now: float, wall: float) -> float:
-    """A time of the wall clock on ours."""
+    """Converts a time of the wall clock to the controller's own clock; at most ``now``."""
     return now - max(0.0, wall - seconds)
 
 

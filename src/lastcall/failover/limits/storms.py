@@ -1,7 +1,8 @@
-"""May a node be fenced now? (pure): so that a fault of the controller, or of the network, does not take the cluster down.
+"""Decides whether the storm limits allow fencing a node now (pure).
 
-Each rule says no with a sentence and with when to look again; only if none does the answer is yes. That a node is fenced at
-all needs more than this: it is suspected, and its own last word has been waited for.
+The limits keep a fault of the controller or of the network from taking the cluster down. Each rule refuses with a
+sentence and a time to check again; fencing is allowed only if no rule refuses. The decision to fence needs more: the
+node is suspected, and the wait for its own shutdown notice is over.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,18 +18,22 @@ HOUR = 3600.0
 
 @dataclass(frozen=True, kw_only=True)
 class StormLimits:
-    """What a policy allows. InvalidInput if a limit means nothing."""
+    """The limits of a policy. InvalidInput if a value is out of range."""
 
     min_healthy: int | str = "51%"
-    """Of all nodes so many are healthy, or none is fenced; percentages are rounded up (NodeHealthCheck: ``minHealthy``)."""
+    """The least number or share of healthy nodes; below it no node is fenced. Percentages round up (NodeHealthCheck:
+    ``minHealthy``).
+    """
     per_domain: int = 1
-    """Nodes of one failure domain that are fenced, not yet failed over, and have not come back. Nodes without a domain have
-    no such limit: nothing is known of what they have in common."""
+    """The number of nodes of one failure domain that may be fenced, not yet failed over and not yet back at one time.
+    Nodes without a domain have no such limit: they are not known to share a cause of failure.
+    """
     per_hour: int = 3
-    """Nodes that are fenced within any 3600 seconds."""
+    """The number of fencings within any 3600 seconds."""
     settle: float = 60.0
-    """Seconds for which the controller does not trust its own view after an API error, a step of its clock, or a moment at
-    which most nodes were lost."""
+    """Seconds for which the controller distrusts its own view after API errors, a clock step, or a loss of most nodes
+    at once.
+    """
 
     def __post_init__(self) -> None:
         wrong = []
@@ -55,24 +60,24 @@ class Member:
 
     name: str
     healthy: bool
-    """Ready, and heard of in time."""
+    """Ready, and its Lease renewed in time."""
     lost: bool = False
-    """Nothing is heard of it. A node that reports Ready=False is not healthy, but not lost."""
+    """No sign of life. A node that reports Ready=False is unhealthy, but not lost."""
     domain: str = ""
-    """Its zone or rack; empty if it is not known."""
+    """Its zone or rack; empty if unknown."""
     control_plane: bool = False
     etcd: bool = False
-    """Whether a voting member of the control plane's etcd runs there."""
+    """Whether a voting member of the control plane's etcd runs on it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fencing:
-    """A node that was fenced, or is being fenced; ``boot_id`` of the boot that is to end.
+    """A fencing, under way or ended; ``boot_id`` is the boot to end.
 
-    ``began`` is from when it counts for its hour (``overview.counts_from``).
+    ``began`` is the time from which it counts towards its hour (``storm_view.counts_from``).
 
-    It is open until the node is back: healthy, with another boot id. One that has failed is open until somebody says that
-    it is not: its node may be off.
+    It is open until the node is back: healthy, with another boot ID. A failed fencing stays open until a person ends
+    it, because the machine may be off.
     """
 
     node: str
@@ -82,31 +87,34 @@ class Fencing:
     began: float
     open: bool = True
     ordered: bool = True
-    """A fencer may have been told to switch the machine off. Until then the limits are asked again before it is."""
+    """A fencer may have received the order to power off. Until then the limits are checked again before the order."""
     failed_over: bool = False
-    """Its boot is proved to be over, and nothing is left on it: its failure domain is not worse off by another fencing."""
+    """The boot is proved to be over and nothing remains on it, so another fencing does not make its failure domain
+    worse.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class StormView:
-    """What the controller knows of the cluster and of itself; times in seconds on its own clock."""
+    """The controller's knowledge of the cluster and of itself; times in seconds on its own clock."""
 
     members: Sequence[Member]
     fencings: Sequence[Fencing] = ()
-    """All that are open, and all that began within the last hour."""
+    """All open fencings, and all that began within the last hour."""
     api_failed: float | None = None
-    """When so many requests to the API server had failed last that nothing is trusted that it says."""
+    """The last time at which so many requests to the API server failed that its answers are not trusted."""
     api_trouble: str = ""
-    """How many that were, as the beginning of a sentence that ends with how long ago it was; empty if that is not known."""
+    """How many failed, as the beginning of a sentence that ends with how long ago; empty if unknown."""
     clock_stepped: float | None = None
-    """When the wall clock was last seen to jump against the monotonic one, or the controller to have been stopped."""
+    """The last time at which the wall clock jumped against the monotonic one, or the controller was suspended."""
     most_lost: float | None = None
-    """When more than half of the nodes were last lost at once: while they come back, who comes last has been silent since
-    then, as all were (node lifecycle's ``handleDisruption`` begins all probes anew)."""
+    """The last time at which more than half of the nodes were lost at once. While they come back, the last ones have
+    been silent since then, as all were (node lifecycle's ``handleDisruption`` restarts all probe times).
+    """
 
 
 class Limit(Enum):
-    """What stands against a fencing; the values are for metrics and events."""
+    """The limit that forbids a fencing; the values appear in metrics and events."""
 
     NODES_LOST = "NodesLost"
     API_SERVER = "APIServerFailing"
@@ -120,22 +128,28 @@ class Limit(Enum):
 
 @dataclass(frozen=True)
 class LimitAnswer:
-    """``again``: when to look again if it is no, at the latest; the reason may have gone before. ``limit`` is that reason."""
+    """``again``: when to check again after a refusal, at the latest; the cause may end earlier.
+
+    ``limit``: the cause.
+    """
 
     allowed: bool
     why: str
     again: float | None = None
     limit: Limit | None = None
     cause: str = ""
-    """``why`` without how long ago that was."""
+    """``why`` without the elapsed time."""
     blocked_by: tuple[str, ...] = ()
-    """The nodes that fill the limit, by name."""
+    """The names of the nodes that use up the limit."""
     not_before: float | None = None
-    """The limit stands at least until then, whatever nodes do; None if nodes that come back, or are failed over, may end it."""
+    """The limit applies at least until this time, whatever nodes do; None if nodes may end it earlier."""
 
 
 def may_fence(name: str, boot_id: str, view: StormView, limits: StormLimits, now: float) -> LimitAnswer:
-    """Whether the node may be fenced at ``now``. A fencing of the same boot whose order was given goes on; it counts once."""
+    """Whether the node may be fenced at ``now``.
+
+    A fencing of the same boot with an order given continues and counts once.
+    """
     node = next((one for one in view.members if one.name == name), None)
     if node is None:
         return LimitAnswer(allowed=False, why=f"no node {name} is known of", again=now + limits.settle)
@@ -158,7 +172,10 @@ def may_fence(name: str, boot_id: str, view: StormView, limits: StormLimits, now
 
 
 def view_trouble(view: StormView, limits: StormLimits, now: float) -> LimitAnswer | None:
-    """Why no node at all is fenced: the view cannot be trusted, and what looks lost may only be so from here; None: it can."""
+    """Why no node at all may be fenced: the view is not reliable, so nodes may only appear lost.
+
+    None if it is reliable.
+    """
     return next(_view_troubles(view, limits, now), None)
 
 
@@ -221,12 +238,12 @@ def _health_limits(node: Member, view: StormView, limits: StormLimits, now: floa
 
 
 def _other_fencings(node: Member, view: StormView) -> list[Fencing]:
-    """The open fencings of other nodes; another life of the same node adds no node."""
+    """The open fencings of other nodes. Another boot of the same node does not use up another node's place."""
     return [one for one in view.fencings if one.open and one.node != node.name]
 
 
 def _nodes_away(node: Member, members: Iterable[Member], view: StormView) -> set[str]:
-    """Who is not healthy without the node: itself, and those that are being fenced, whatever they look like, among them."""
+    """The unhealthy nodes if this one is fenced: itself, unhealthy ones, and all with an open fencing."""
     away = {node.name, *(one.node for one in _other_fencings(node, view))}
     return {one.name for one in members if not one.healthy or one.name in away}
 

@@ -1,1 +1,1 @@
-"""What people are told: events, the audit, and why a pod or a node is not failed over yet."""
+"""Reports for people: events, the audit log, and why a pod or a node is not failed over yet."""

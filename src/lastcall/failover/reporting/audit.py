@@ -1,4 +1,4 @@
-"""One line for each call that cannot be undone (pure): what was done to what, by whom, and what allowed it."""
+"""One audit line for each irreversible call (pure): what was done to what, by whom, and what allowed it."""
 
 from typing import Any
 
@@ -6,9 +6,10 @@ from lastcall.failover.reporting.controller_events import CallReported, Happenin
 
 
 def audit_entry(happening: Happening, *, by: str, wall: float, now: float) -> dict[str, Any] | None:
-    """The line's fields; None for what is no such call. ``now`` and ``wall`` are the same moment on two clocks.
+    """The fields of the line; None for other happenings. ``now`` and ``wall`` are the same moment on two clocks.
 
-    Orders to fence devices have two: before (``outcome`` is ``begins``) and after; calls to the API one, after.
+    An order to a fence device has two lines: before (``outcome`` is ``begins``) and after. A call to the API has one,
+    after.
     """
     if not isinstance(happening, CallReported):
         return None

@@ -1,7 +1,7 @@
-"""A Case from the objects of a cluster alone, for people who ask without having observed (pure).
+"""Builds a Case from the objects of a cluster alone, for people who ask without having observed it (pure).
 
-The controller goes by what it has seen itself, on its own clock. Here there are only the times that stand in the objects,
-which others have written by their clocks; nothing is ever done because of such a Case. Times are seconds since 1970.
+The controller relies on its own observations, on its own clock. Here only the timestamps in the objects exist, which
+other writers took from their clocks; no action is ever based on such a Case. Times are seconds since 1970.
 """
 
 from collections.abc import Iterator
@@ -38,11 +38,11 @@ from lastcall.model.snapshot import NODE_LEASES, PersistentVolume
 from lastcall.model.watchdog_lease import parse_promise
 
 ELECTION = "lastcall-controller"
-"""The name of the Lease by which controllers elect who leads, in whichever namespace they have been given."""
+"""The name of the Lease of the controllers' leader election, in whichever namespace is configured."""
 LAPSE = 60.0
-"""So long after its last renewal nobody leads by it any more, whatever the clocks (it lasts 15 s)."""
+"""Seconds after its last renewal from which no controller leads by it, whatever the clocks (its duration is 15 s)."""
 SOMEBODY = "lastcall"
-"""Who decides, where nobody leads."""
+"""The identity of the controller where none leads."""
 _WATCHDOG = (
     "its agent tells of an armed watchdog: what that proves only a controller knows that has observed it (/failover)"
 )
@@ -51,24 +51,24 @@ _TICK = 1e-3
 
 
 class ClusterObjects(Facts, frozen=True):
-    """What was found of a cluster; each list may be short of what there is."""
+    """The objects found in a cluster; each list may be incomplete."""
 
     nodes: tuple[LiveNode, ...] = ()
     pods: tuple[FailoverPod, ...] = ()
     leases: tuple[WatchedLease, ...] = ()
-    """Of nodes alone (``kube-node-lease``)."""
+    """Leases of kubelets only (``kube-node-lease``)."""
     agents: tuple[WatchedLease, ...] = ()
-    """Of nodes' agents (``lastcall-nodes``)."""
+    """Leases of the nodes' agents (``lastcall-nodes``)."""
     attachments: tuple[WatchedAttachment, ...] = ()
     volumes: tuple[PersistentVolume, ...] = ()
     shutdowns: tuple[NodeShutdown, ...] = ()
     policies: tuple[dict[str, Any], ...] = ()
-    """As they are, valid or not."""
+    """As found, valid or not."""
     elections: tuple[WatchedLease, ...] | None = None
     """The Leases of the controllers' leader elections; None if they were not looked for."""
 
     def find_node(self, name: str) -> LiveNode | None:
-        """None if there is none."""
+        """A Node by name; None if it is not there."""
         return next((one for one in self.nodes if one.metadata.name == name), None)
 
 
@@ -77,7 +77,7 @@ class _PlacedLeaseMeta(ObservedLeaseMeta, frozen=True):
 
 
 class PlacedLease(WatchedLease, frozen=True):
-    """Of a node, or of an election: that is told by its namespace."""
+    """The Lease of a node or of an election; its namespace tells which."""
 
     metadata: _PlacedLeaseMeta
 
@@ -94,12 +94,12 @@ _KINDS = {
 
 
 def is_election_lease(lease: PlacedLease) -> bool:
-    """Whether controllers may elect by it: not by what a node, whatever its name, says in its own."""
+    """Whether controllers may elect their leader by it: not by a Lease of a node, whatever the node's name."""
     return lease.metadata.name == ELECTION and lease.metadata.namespace not in (NODE_LEASES, names.NODES_NAMESPACE)
 
 
 def read_object_file(data: bytes, source: str) -> ClusterObjects:
-    """What ``kubectl get nodes,pods,... -A -o json|yaml`` gives; other kinds are passed over. InvalidInput."""
+    """Reads the output of ``kubectl get nodes,pods,... -A -o json|yaml``; other kinds are skipped. InvalidInput."""
     found = read_list(data, source, _KINDS).objects
     elections = tuple(one for one in found["Lease"] if is_election_lease(one))
     return ClusterObjects(
@@ -116,7 +116,7 @@ def read_object_file(data: bytes, source: str) -> ClusterObjects:
 
 
 def no_leader_reason(objects: ClusterObjects, now: float) -> str:
-    """Why nothing is done whatever the Case says: nobody leads. Empty if somebody does, or if that is not known."""
+    """Why nothing is done whatever the Case says: no controller leads. Empty if one leads, or if that is unknown."""
     if objects.elections is None:
         return ""
     if not objects.elections:
@@ -127,7 +127,7 @@ def no_leader_reason(objects: ClusterObjects, now: float) -> str:
 
 
 def case_from_objects(objects: ClusterObjects, name: str, now: float) -> Case:
-    """The node's, as a controller would see it that had observed since the times that stand in the objects."""
+    """A node's Case, as a controller would see it that had observed since the timestamps in the objects."""
     node = objects.find_node(name)
     if node is None:
         return Case(name=name, me=SOMEBODY, leader=SOMEBODY, wall=now, node=None, policy=None, observed=now)
@@ -183,7 +183,10 @@ def _bound_volumes(objects: ClusterObjects) -> dict[tuple[str, str], str]:
 
 
 def _last_heard(objects: ClusterObjects, node: LiveNode, now: float) -> float | None:
-    """By its Lease, or by the heartbeat of a condition Ready that a kubelet has written. Never in the future."""
+    """The last sign of life: its Lease, or the heartbeat of a Ready condition that a kubelet wrote.
+
+    Never in the future.
+    """
     signs = [one.spec.renew_time for one in objects.leases if one.metadata.name == node.metadata.name]
     if node.ready_condition.status in LIVES:
         signs.append(node.ready_condition.last_heartbeat_time)
@@ -197,7 +200,7 @@ def _fresh_seconds(objects: ClusterObjects, name: str) -> float:
 
 
 def _known_facts(objects: ClusterObjects, node: LiveNode, heard: float | None, begun: float) -> Iterator[Fact]:
-    """A taint that was set by hand, and a word without a renewal, are none: they count for who has seen them come alone."""
+    """Manual taints and acknowledgements without a renewal are no facts: they count only if seen being added."""
     info, last = node.status.node_info, begun + _TICK if heard is None else heard
     if heard is not None:
         yield LeaseSeen(boot_id=info.boot_id, at=heard)
@@ -218,7 +221,7 @@ def _known_facts(objects: ClusterObjects, node: LiveNode, heard: float | None, b
 
 
 def _qualified_verdict(objects: ClusterObjects, name: str, boot: Boot, found: BootVerdict) -> BootVerdict:
-    """Of a watchdog that its agent tells of no fact is made: what its bound proves depends on what was seen meanwhile."""
+    """No fact follows from a watchdog Lease here: what its bound proves depends on observations over time."""
     promises = (parse_promise(lease.metadata.annotations) for lease in objects.agents if lease.metadata.name == name)
     if not any(one and one.armed_timing and one.boot_id == boot.id for one in promises):
         return found
@@ -227,9 +230,9 @@ def _qualified_verdict(objects: ClusterObjects, name: str, boot: Boot, found: Bo
 
 
 def _peer_facts(objects: ClusterObjects, name: str, boot: Boot, now: float) -> Iterator[Fact]:
-    """What others say of it in their Leases: that they heard it, and what they read of its lease on shared storage.
+    """Reports of other nodes: that they heard it, and what they read of its lease on shared storage.
 
-    It is dated by the clocks by which they have renewed these Leases, or else those of their kubelets.
+    They date from the renewals of the reporting Leases, or else from the signs of life of the reporters' kubelets.
     """
     storage, nodes = StorageLeaseReports(), {one.metadata.name: one for one in objects.nodes}
     for lease in objects.agents:
@@ -292,9 +295,9 @@ def _fencer_states(
 def _limit_answer(
     objects: ClusterObjects, found: FencePolicy | None, name: str, boot_id: str, now: float
 ) -> LimitAnswer:
-    """As the controller that leads has told it, or else as far as the objects say."""
+    """The limit that the leading controller reported, or else as far as the objects show."""
     if found is None:
-        return LimitAnswer(allowed=False, why="no FencePolicy holds for it")
+        return LimitAnswer(allowed=False, why="no FencePolicy applies to it")
     if told := held_back.parse_held_back(found.status, node=name, now=now):
         return told
     spec = found.spec
@@ -334,7 +337,7 @@ def _limit_answer(
 
 
 def _case_of_objects_left(objects: ClusterObjects, node: LiveNode, now: float) -> Case:
-    """A Case of which nothing else is known."""
+    """A Case that only holds what remains on the node."""
     name, claims = node.metadata.name, _bound_volumes(objects)
     pods = (pod for pod in objects.pods if pod.spec.node_name == name)
     return Case(
@@ -353,7 +356,7 @@ def _case_of_objects_left(objects: ClusterObjects, node: LiveNode, now: float) -
 
 
 def _counts_from(node: LiveNode, mark: OwnerMark, now: float) -> float:
-    """As the controller has it; since when the machine has another boot no object says."""
+    """As the controller computes it; no object tells since when the machine has another boot."""
     began = min(now, _parse_time(mark.began) or now)
     dates = [one.time_added for one in node.spec.taints if is_like_ours(one)]
     ends = [min(now, date.timestamp()) if date else began for date in dates]
@@ -365,7 +368,7 @@ def _counts_from(node: LiveNode, mark: OwnerMark, now: float) -> float:
 
 
 def _parse_time(text: str) -> float | None:
-    """Since 1970; None if it is no time of the API."""
+    """Seconds since 1970; None if it is no API timestamp."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

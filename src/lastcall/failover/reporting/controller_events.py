@@ -1,6 +1,6 @@
-"""What the controller tells of itself: to the audit, to metrics, and to people by events; each listener picks its own.
+"""The controller's reports on itself, for the audit log, metrics and events; each listener picks its own.
 
-None of it holds a secret.
+None of them contains a secret.
 """
 
 from collections.abc import Callable
@@ -16,21 +16,21 @@ from lastcall.failover.upstream.controller_manager_rules import RemovalReason
 
 @dataclass(frozen=True, kw_only=True)
 class StepDecided:
-    """The next step of a node; told when it differs from the one before."""
+    """The next step of a node; reported when it differs from the previous one."""
 
     node: str
     uid: str
     step: Step
     mark: OwnerMark | None
     case: Case
-    """What it was decided from."""
+    """The decision's input."""
     would: bool = False
-    """It would be failed over now, but its policy only observes."""
+    """The node would be failed over now, but its policy is in mode Observe."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FencingBlocked:
-    """A lost node is not fenced, as no node is; nothing can be decided about it, since the API server does not answer."""
+    """A lost node is not fenced, as no node is; no decision is possible, because the API server does not answer."""
 
     node: str
     uid: str
@@ -40,7 +40,7 @@ class FencingBlocked:
 
 @dataclass(frozen=True, kw_only=True)
 class FencerAnswered:
-    """A fencer has answered."""
+    """A fencer answered."""
 
     node: str
     fact: PowerSeen | InstanceSeen
@@ -48,7 +48,7 @@ class FencerAnswered:
 
 @dataclass(frozen=True, kw_only=True)
 class CallReported:
-    """A call that cannot be undone, or is about to be made (``ended`` None): what allowed it, and what came of it."""
+    """An irreversible call, completed or about to begin (``ended`` None): what allowed it, and its result."""
 
     verb: str
     """off, on, taint, untaint, delete, force-delete, detach."""
@@ -60,20 +60,20 @@ class CallReported:
     began: float
     ended: float | None = None
     error: str = ""
-    """Empty if it was carried out."""
+    """Empty if the call succeeded."""
     gone: bool = False
-    """It was not carried out, as what it was about is gone: somebody else has done it."""
+    """The call was not made, because its object is gone: another client removed it."""
     fencer: str = ""
     namespace: str = ""
     name: str = ""
-    """Of the pod or attachment."""
+    """The name of the pod or attachment."""
     uid: str = ""
     reason: RemovalReason | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepExecuted:
-    """A step was carried out, and took so many seconds."""
+    """A step was executed; ``seconds`` is its duration."""
 
     node: str
     step: Step
@@ -82,7 +82,7 @@ class StepExecuted:
 
 @dataclass(frozen=True, kw_only=True)
 class PodsRemoved:
-    """Pods of a node were removed by force in one step: namespace, name and uid of each."""
+    """Pods of a node were force-deleted in one step: namespace, name and UID of each."""
 
     node: str
     pods: tuple[tuple[str, str, str], ...]
@@ -90,7 +90,7 @@ class PodsRemoved:
 
 @dataclass(frozen=True, kw_only=True)
 class RemovalsRepeated:
-    """Pods were removed by force from a node for so many times in a row."""
+    """Pods of a node were force-deleted ``times`` times in a row."""
 
     node: str
     times: int
@@ -98,14 +98,14 @@ class RemovalsRepeated:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeSettled:
-    """A node is not looked at closely any more: it is well, or gone."""
+    """A node needs no close look any more: it is healthy, or gone."""
 
     node: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReconcilerFailed:
-    """A mistake of this program has broken off what it did about a node; it is begun anew after a pause."""
+    """An internal error interrupted the reconciler of a node; it restarts after a pause."""
 
     node: str
     error: Exception
@@ -113,7 +113,7 @@ class ReconcilerFailed:
 
 @dataclass(frozen=True)
 class LeadershipEnded:
-    """This controller leads no more: what it had begun with any node is given up."""
+    """This controller leads no more: its running work on all nodes is abandoned."""
 
 
 Happening = (

@@ -1,7 +1,8 @@
-"""Which events about a Node are told again, and when (pure).
+"""Limits the repetition of events about a Node (pure).
 
-A device that refuses is tried twice a minute for as long as its node is lost. As in Kubernetes' event correlator
-(``client-go``, ``tools/record``) an event that repeats is told rarely, with a count, and texts that all differ are combined.
+A failing device is tried twice a minute for as long as its node is lost. As in Kubernetes' event correlator
+(``client-go``, ``tools/record``), a repeated event is written rarely, with a count, and events with ever different
+texts are combined.
 """
 
 import re
@@ -11,14 +12,14 @@ from lastcall import names
 from lastcall.model.observed import ClusterEvent
 
 FIRST, LONGEST = 300.0, 3600.0
-"""Seconds after which an event is told a second time, and at most after each further time; each pause is twice the one before.
+"""Seconds before an event is written a second time, and the longest pause; each pause is twice the one before.
 
 The API server keeps events for an hour.
 """
 _NUMBERS = re.compile(r"(?:[0-9]+(?:h|ms|m|s))+|[0-9]+")
 """Durations as ``lastcall`` writes them, and other numbers."""
 TEXTS = 8
-"""The most texts of one reason that are told each for itself: those of some errors differ at each attempt."""
+"""The most texts of one reason with a series of their own: some errors have another text at each attempt."""
 
 
 @dataclass
@@ -32,18 +33,18 @@ class _EventSeries:
 
 
 class EventRepeats:
-    """The events about one Node since it was well last."""
+    """The events about one Node since it was last healthy."""
 
     def __init__(self) -> None:
         self._series: dict[tuple[str, str], _EventSeries] = {}
         self._last: tuple[str, str] | None = None
 
     def due_event(self, told: ClusterEvent, now: float, *, limit: str = "") -> ClusterEvent | None:
-        """The event as it is to be written, with how often it has occurred; None if it is not to be written now.
+        """The event to write, with its count; None if it is not due.
 
-        ``limit``: the limit that it tells of, whatever its text says. Durations and numbers, such as of attempts, make no other
-        text, nor does the evidence of what a policy that observes would do. What goes on without another event in between has
-        occurred once, and once more each time that it is written again.
+        ``limit``: the limit that it reports, whatever its text. Durations and numbers, such as of attempts, make no
+        difference, and neither does the evidence in the event of a policy in mode Observe. An event that continues
+        without another one in between has occurred once, and once more each time that it is written.
         """
         text = "" if told.reason == names.E_WOULD else limit or _NUMBERS.sub("", told.message)
         what = (told.reason, text)
@@ -62,7 +63,7 @@ class EventRepeats:
         return replace(told, count=one.count, lasts=now - one.first)
 
     def _series_key(self, what: tuple[str, str]) -> tuple[str, str]:
-        """Of its series: what it is, or the reason alone if there are too many texts."""
+        """The key of its series: reason and text, or the reason alone if there are too many texts."""
         reason, _ = what
         if what in self._series or sum(one == reason for one, _ in self._series) < TEXTS:
             return what

@@ -1,4 +1,4 @@
-"""What is told to people by events on Nodes and Pods (pure)."""
+"""The texts of events on Nodes and Pods (pure)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -16,15 +16,15 @@ from lastcall.failover.reporting.controller_events import (
 from lastcall.model.observed import ClusterEvent
 
 _MOST = 1024
-"""Characters of a message that the API takes (``core/validation``: 1 KiB of a note)."""
+"""The most characters of a message that the API accepts (``core/validation``: 1 KiB of a note)."""
 
 
 FENCERS = "Fencers"
-"""No fencer of the node can switch its machine off now."""
+"""No fencer of the node can power its machine off now."""
 
 
 def events_for(happening: Happening, uids: dict[str, str]) -> Sequence[ClusterEvent]:
-    """The events for it, if it is for people. ``uids``: those of nodes, which is noted here."""
+    """The events for a happening, if any. ``uids`` collects the UIDs of nodes."""
     if isinstance(happening, PodsRemoved):
         return [*_removal_events(happening)]
     one = _event_for(happening, uids)
@@ -32,7 +32,7 @@ def events_for(happening: Happening, uids: dict[str, str]) -> Sequence[ClusterEv
 
 
 def holding_limit(happening: Happening) -> str:
-    """What keeps a suspected node from being fenced: one of the limits, or its fencers; empty if it is neither."""
+    """What keeps a suspected node from being fenced: a storm limit or its fencers; empty otherwise."""
     match happening:
         case FencingBlocked(limit=limit) | StepDecided(step=steps.Wait(limit=Limit() as limit)):
             return limit.value
@@ -64,7 +64,7 @@ def _event_for(happening: Happening, uids: dict[str, str]) -> ClusterEvent | Non
         case CallReported(verb="taint", node=node, error="", why=why):
             return _new_event(node, uids.get(node, ""), names.E_DEAD, why, warning=True)
         case RemovalsRepeated(node=node, times=times) if times >= removal_backoff.MANY:
-            message = f"Pods were removed by force {times} times in a row: others are made anew on a node that is gone"
+            message = f"Pods were removed by force {times} times in a row: controllers recreate them on a dead node"
             why = f"{message}; the next time is {removal_backoff.pause_seconds(times):g} s later"
             return _new_event(node, uids.get(node, ""), names.E_ANEW, why, warning=True)
         case _:
@@ -72,7 +72,7 @@ def _event_for(happening: Happening, uids: dict[str, str]) -> ClusterEvent | Non
 
 
 def _removal_events(removed: PodsRemoved) -> Iterator[ClusterEvent]:
-    """One in each namespace, about its first pod: a node has a hundred, and the events are written beside the deletes."""
+    """One event per namespace, about its first pod: a node may have a hundred, and events compete with deletions."""
     spaces: dict[str, list[tuple[str, str]]] = {}
     for namespace, name, uid in sorted(removed.pods):
         spaces.setdefault(namespace, []).append((name, uid))

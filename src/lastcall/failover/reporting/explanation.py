@@ -1,4 +1,4 @@
-"""Why a pod or a node is not failed over yet, what is awaited, and when at the latest (pure)."""
+"""Explains why a pod or a node is not failed over yet, what is awaited, and when at the latest (pure)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from lastcall.model.fence_policy import FailoverMode
 
 @dataclass(frozen=True)
 class Hurdle:
-    """Something that is in the way. ``until``: when it is not any more, or is looked at again; None if nobody can say."""
+    """An obstacle. ``until``: when it ends or is checked again; None if unknown."""
 
     why: str
     until: float | None = None
@@ -30,30 +30,30 @@ class Hurdle:
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """Sentences without a full stop; times on the clock of the Case."""
+    """An explanation in sentences without a full stop; times on the clock of the Case."""
 
     about: str
     """``node n1`` or ``pod shop/db-0``."""
     next: str
-    """What is done next, in a few words."""
+    """The next action in a few words."""
     hurdles: tuple[Hurdle, ...] = ()
-    """All that is in the way now, that which decides first, or why nothing has to be done; none if something is done now."""
+    """All current obstacles, the decisive one first, or why nothing has to be done; empty if an action follows now."""
     known: tuple[str, ...] = ()
-    """What is known of the node's boot and of the fencers."""
+    """What is known about the node's boot and the fencers."""
     proofs: tuple[Hurdle, ...] = ()
-    """What would prove that the boot is over."""
+    """The proofs that would show that the boot is over."""
     left: str = ""
-    """What there is to fail over, and what is stuck."""
+    """What remains to fail over, and what is stuck."""
 
     def with_hurdle(self, why: str) -> "Explanation":
-        """The same, with one thing more in the way, before all others; nothing changes if ``why`` is empty."""
+        """The same with one more obstacle before all others; unchanged if ``why`` is empty."""
         if not why:
             return self
         return replace(self, next="nothing is done", hurdles=(Hurdle(why), *self.hurdles))
 
     @property
     def resolved_by(self) -> float | None:
-        """When all that is in the way is gone or looked at again, or a proof comes about; None if nobody can say."""
+        """When all obstacles have ended or are checked again, or a proof is due; None if unknown."""
         times = [one.until for one in self.hurdles]
         known = [at for at in times if at is not None]
         if not known or len(known) < len(times):
@@ -74,11 +74,11 @@ _LAST: tuple[decision_table.Rule, ...] = (
     suspicion.nothing_to_fail_over,
     node_return.finish_failover,
 )
-"""Rules behind which nothing else is in the way, while they have the node wait."""
+"""Rules after which no further obstacle matters while they make the node wait."""
 
 
 def explain_node(case: Case, now: float) -> Explanation:
-    """Of the node as a whole."""
+    """Explains the state of a node."""
     step, rule = decision_table.decide(case, now), _deciding_rule(case, now)
     if _is_well(case, rule):
         return _explain_well_node(case, now)
@@ -97,12 +97,12 @@ def explain_node(case: Case, now: float) -> Explanation:
 
 
 def _deciding_rule(case: Case, now: float) -> decision_table.Rule:
-    """The rule that has the step: the first with an answer."""
+    """The rule that decides: the first with an answer."""
     return next(rule for rule in decision_table.TABLE[decision_table.situation_of(case)] if rule(case, now) is not None)
 
 
 def _is_well(case: Case, rule: decision_table.Rule) -> bool:
-    """Whether it lives, is Ready, and nothing has been begun or announced: what its silence would lead to is not at issue."""
+    """Whether it is alive and Ready, and nothing is begun or announced, so that silence does not matter."""
     if rule is not suspicion.wait_for_silence or case.mark is not None or case.heard is None:
         return False
     alive = case.verdict is not None and case.verdict.state is BootState.ALIVE
@@ -131,13 +131,13 @@ def _explain_well_node(case: Case, now: float) -> Explanation:
 
 
 def explain_pod(case: Case, pod: CasePod, now: float) -> Explanation:
-    """Of one pod that is bound to the node of the case."""
+    """Explains the state of one pod that is bound to the node of the case."""
     about = f"pod {pod.key}"
     if why := remaining.stay_reason(pod):
         return Explanation(about=about, next="it stays where it is", hurdles=(Hurdle(f"it {why}"),))
     if remaining.is_stuck(pod):
         why = f"it was removed by force, and its finalizers keep it: {', '.join(pod.finalizers)}"
-        return Explanation(about=about, next="somebody else has to take them away", hurdles=(Hurdle(why),))
+        return Explanation(about=about, next="their owners have to remove them", hurdles=(Hurdle(why),))
     node = explain_node(case, now)
     own = tuple(_pod_remarks(case, pod))
     refused = (Hurdle(f"the API server refuses it: {pod.refused.why}", pod.refused.again),) if pod.refused else ()
@@ -152,12 +152,12 @@ def explain_pod(case: Case, pod: CasePod, now: float) -> Explanation:
 
 
 def explain_unbound_pod(key: str) -> Explanation:
-    """Of a pod that has no node."""
+    """Explains a pod that is not bound to a node."""
     return Explanation(about=f"pod {key}", next="nothing is forced", hurdles=(Hurdle("it is not bound to a node"),))
 
 
 def explain_orphaned_pod(case: Case, key: str, now: float) -> Explanation:
-    """Of a pod whose node is not there."""
+    """Explains a pod whose node does not exist."""
     return replace(explain_node(case, now), about=f"pod {key}", known=(f"it is bound to node {case.name}",), left="")
 
 
@@ -204,7 +204,7 @@ def _waiting_text(case: Case, rule: decision_table.Rule) -> str:
 
 
 def _is_failed_over(case: Case, rule: decision_table.Rule) -> bool:
-    """Whether all that had to go has gone, and our taint stands."""
+    """Whether everything is removed and our taint is set."""
     mark = case.mark
     if rule is not node_return.finish_failover or mark is None or not mark.tainted or not remaining.has_our_taint(case):
         return False
@@ -212,7 +212,7 @@ def _is_failed_over(case: Case, rule: decision_table.Rule) -> bool:
 
 
 def _list_hurdles(case: Case, step: Step, now: float) -> Iterator[Hurdle]:
-    """Every rule that would have the node wait now, up to the first that has something done, or that is the last word."""
+    """Every rule that makes the node wait now, up to the first one with an action or a final answer."""
     if isinstance(step, Done):
         yield Hurdle(step.why)
     if not isinstance(step, Wait):
@@ -231,12 +231,12 @@ def _list_hurdles(case: Case, step: Step, now: float) -> Iterator[Hurdle]:
 
 
 def _fencer_retry_at(case: Case) -> float | None:
-    """When the first of the fencers that cannot be used is tried again."""
+    """When the first unusable fencer is created again."""
     return min((one.again for one in case.devices if one.again is not None), default=None)
 
 
 def _current_hurdle(case: Case, rule: decision_table.Rule, found: Wait) -> str:
-    """Of the rule that decides. What the first line says already is not said again."""
+    """The obstacle of the deciding rule, without what the first line already says."""
     switching = case.policy is not None and case.policy.power_on and case.mark is not None and case.mark.switched_off
     if switching or not _is_failed_over(case, rule):
         return found.why
@@ -246,14 +246,14 @@ def _current_hurdle(case: Case, rule: decision_table.Rule, found: Wait) -> str:
 
 
 def _later_hurdle(case: Case, rule: decision_table.Rule, found: Wait) -> str:
-    """Of a rule that would decide if what is before it were over: it is not to be told as what is so now."""
+    """The obstacle of a rule that would decide after the current ones; it is not presented as the current state."""
     if rule is marking.mark_node and case.policy:
         return f"after that: policy {case.policy.name} only observes"
     return f"after that: {found.why}" if rule is marking.wait_without_fencer else found.why
 
 
 def _list_awaited_proofs(case: Case) -> Iterator[Hurdle]:
-    """Without a fencer nobody is asked for OFF, and a person's word is what can be had: the command for it is told once."""
+    """Without a fencer no OFF can come, so an acknowledgement is the way out; its command is given once."""
     node, verdict = case.node, case.verdict
     for one in verdict.awaited if verdict else ():
         if case.devices or one.what != awaited_proofs.ANYTHING:
@@ -290,9 +290,9 @@ def _boot_text(case: Case, verdict: BootVerdict) -> str:
 
 
 def _was_proved_before(case: Case) -> bool:
-    """Our taint, which is set by a proof alone, stands for the boot that is there, and nothing speaks of that boot's life.
+    """Whether our taint, which requires a proof, is set for the current boot, and no sign of its life contradicts it.
 
-    Who goes by objects alone does not see the proof: the answer of a fencer stands in none.
+    A reader of objects alone does not see the proof: no object records the answer of a fencer.
     """
     mark, verdict = case.mark, case.verdict
     if mark is None or verdict is None or verdict.state is not BootState.UNKNOWN:
@@ -301,7 +301,7 @@ def _was_proved_before(case: Case) -> bool:
 
 
 def _fencer_text(device: FencerState) -> str:
-    """Empty if nothing is known of it."""
+    """What is known about a fencer; empty if nothing is."""
     if device.trouble:
         return f"fencer {device.name} cannot be used: {device.trouble}"
     if device.judgement and not device.judgement.allows_fencing(unchecked=device.unchecked):

@@ -1,6 +1,6 @@
-"""What the status of a FencePolicy says of fencers that fail (pure), and how it is read again.
+"""The failing fencers in the status of a FencePolicy (pure): written by the controller, and read back by tools.
 
-Only fencers of nodes that are lost, and not proved to be over, are in it: no other fencer is asked anything.
+Only fencers of lost nodes whose boot is not proved to be over appear: no other fencer is called.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,27 +15,27 @@ from lastcall.failover.decisions.steps import Wait
 from lastcall.failover.limits.fence_targets import TargetJudgement, TargetMatch
 
 WORKING = "FencersWorking"
-"""The condition of a policy: whether the fencers of its lost nodes answer."""
+"""The condition of a policy that says whether the fencers of its lost nodes answer."""
 MOST = 16
-"""Entries of ``status.fencers``: an object must stay small, also if a whole rack of BMCs is deaf."""
+"""The most entries of ``status.fencers``: the object must stay small even if a whole rack of BMCs fails."""
 LONGEST = 1024
-"""Characters of an error."""
+"""The most characters of an error."""
 
 
 class FailureReason(Enum):
     """How a fencer fails."""
 
     FAILED = "Failed"
-    """A question or an order has failed."""
+    """A read or an order failed."""
     UNUSABLE = "Unusable"
-    """It cannot be made, since a Secret or a library is missing, for instance."""
+    """It cannot be created, for instance because a Secret or a library is missing."""
     REFUSED = "Refused"
-    """It would switch off another machine, or may."""
+    """It would, or might, power off another machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FencerFailure:
-    """One fencer of one node. ``next_try``: seconds since 1970; None if that is now, or not known."""
+    """A failing fencer of one node. ``next_try``: seconds since 1970; None if it is now, or unknown."""
 
     name: str
     node: str
@@ -47,7 +47,10 @@ class FencerFailure:
 
 
 def list_failures(case: Case, now: float, wall: float) -> tuple[FencerFailure, ...]:
-    """Of the fencers of one node, in the policy's order. ``now``, on the clock of the Case, is the moment ``wall``."""
+    """The failing fencers of one node, in the policy's order.
+
+    ``now``, on the clock of the Case, is the moment ``wall``.
+    """
     if case.is_boot_dead or case.node is None or case.policy is None:
         return ()
     found = [(device, *failure) for device in case.devices if (failure := _find_failure(device))]
@@ -83,15 +86,15 @@ def _find_failure(device: FencerState) -> tuple[FailureReason, str] | None:
 
 @dataclass
 class PolicyFencers:
-    """Of the lost nodes of one policy."""
+    """The fencers of the lost nodes of one policy."""
 
     failing: list[FencerFailure] = field(default_factory=list)
     answered: bool = False
-    """Whether a fencer of any of them has said which machine is behind it."""
+    """Whether a fencer of any of them has reported which machine is behind it."""
 
     @property
     def working_condition(self) -> dict[str, str]:
-        """``FencersWorking``, without the fields that say since when."""
+        """The condition ``FencersWorking`` without its timestamps."""
         if self.failing:
             first = self._failures_in_order[0]
             more = f", and {len(self.failing) - 1} more" if len(self.failing) > 1 else ""
@@ -105,7 +108,7 @@ class PolicyFencers:
 
     @property
     def status_entries(self) -> list[dict[str, Any]]:
-        """``status.fencers``."""
+        """The entries of ``status.fencers``."""
         return [_to_entry(one) for one in self._failures_in_order[:MOST]]
 
     @property
@@ -128,7 +131,7 @@ def _to_entry(one: FencerFailure) -> dict[str, Any]:
 
 
 def parse_failures(status: Mapping[str, Any], *, node: str, boot_id: str) -> Mapping[str, FencerFailure]:
-    """What ``status.fencers`` says of a boot of a node, by the fencer's name; entries that cannot be read are left out."""
+    """The entries of ``status.fencers`` for a boot of a node, by the fencer's name; unreadable entries are skipped."""
     entries = status.get("fencers")
     found = [_parse_entry(one) for one in entries if isinstance(one, Mapping)] if isinstance(entries, list) else []
     return {one.name: one for one in found if one and (one.node, one.boot_id) == (node, boot_id)}
@@ -151,7 +154,7 @@ def _parse_entry(entry: Mapping[str, Any]) -> FencerFailure | None:
 
 
 def with_reported_failure(device: FencerState, failure: FencerFailure | None, now: float) -> FencerState:
-    """The device as the controller that wrote ``failure`` knows it; ``now`` in seconds since 1970."""
+    """The fencer's state as the controller that wrote ``failure`` knows it; ``now`` in seconds since 1970."""
     if failure is None:
         return device
     device = replace(device, again=failure.next_try)
@@ -167,7 +170,7 @@ def with_reported_failure(device: FencerState, failure: FencerFailure | None, no
 
 
 def fencers_by_policy(cases: Iterable[Case], now: float, wall: float) -> Mapping[str, PolicyFencers]:
-    """Of the lost nodes of each policy; the two times as in ``list_failures``."""
+    """The fencers of the lost nodes of each policy; the two times as in ``list_failures``."""
     found: dict[str, PolicyFencers] = {}
     for case in cases:
         if case.policy is not None:

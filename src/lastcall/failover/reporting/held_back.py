@@ -1,7 +1,7 @@
-"""What the status of a FencePolicy says of lost nodes that a limit keeps from being fenced (pure), and how it is read again.
+"""The lost nodes that a limit holds back, in the status of a FencePolicy (pure): written, and read back by tools.
 
-Errors of the API server are one of these limits. The status is written anew only if something else is in it: other nodes,
-another limit, or a time that was told and has passed.
+Errors of the API server are one of these limits. The status is written again only if its content changes: other nodes,
+another limit, or a reported time that has passed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,26 +15,26 @@ from lastcall.failover.decisions.steps import AskTarget, Mark, SwitchOff, Wait
 from lastcall.failover.limits.storms import Limit, LimitAnswer
 
 ALLOWED = "FencingAllowed"
-"""The condition of a policy: False while a limit keeps one of its lost nodes from being fenced."""
+"""The condition of a policy that is False while a limit keeps one of its lost nodes from being fenced."""
 MOST = 16
-"""Nodes that are named in one list: an object must stay small, also if hundreds of nodes are lost."""
+"""The most nodes in one list: the object must stay small even if hundreds of nodes are lost."""
 LONGEST = 1024
-"""Characters of a message about one limit."""
+"""The most characters of a message about one limit."""
 RENEWED = 60.0
-"""Seconds after its ``notBefore`` within which the controller that leads has renewed or removed an entry."""
+"""Seconds after its ``notBefore`` within which a leading controller has renewed or removed an entry."""
 LONGEST_OF_ALL = 32768
-"""Characters of the message of a condition (meta/v1 Condition): the API server refuses a status with a longer one."""
+"""The most characters of a condition's message (meta/v1 Condition): the API server rejects a longer one."""
 
 _ALL_NODES = frozenset({Limit.NODES_LOST, Limit.API_SERVER, Limit.CLOCK})
-"""They stand against every node: the controller does not trust what it sees."""
+"""Limits that apply to every node: the controller does not trust its view."""
 _FREE = LimitAnswer(allowed=True, why="no limit keeps it from being fenced")
 
 
 def standing_limit(case: Case, now: float, trouble: LimitAnswer | None) -> LimitAnswer | None:
-    """What stands against fencing a node: an answer that allows it if nothing does; None if it is not lost, or not yet known.
+    """The limit on fencing a node: an answer that allows it if there is none; None if it is not lost, or unknown.
 
-    ``trouble``: why no node at all is fenced now, if that is so. The case may be older than that, since an API server that
-    fails delays the next one.
+    ``trouble``: why no node at all is fenced now, if so. It may be newer than the case, because a failing API server
+    delays the next one.
     """
     if case.policy is None or case.node is None or suspicion.wait_for_silence(case, now):
         return None
@@ -47,29 +47,32 @@ def standing_limit(case: Case, now: float, trouble: LimitAnswer | None) -> Limit
 
 
 def standing_limit_unread(trouble: LimitAnswer | None) -> LimitAnswer:
-    """The same of a lost node about which nothing could be read yet."""
+    """The same for a lost node about which nothing could be read yet."""
     return trouble or _FREE
 
 
 @dataclass
 class HeldBack:
-    """The lost nodes of one policy, by the limit that stands against each."""
+    """The lost nodes of one policy, by the limit that holds each back."""
 
     lost: bool = False
-    """Whether there is one, held back or not."""
+    """Whether at least one node is lost, held back or not."""
     _answers: dict[Limit, LimitAnswer] = field(default_factory=dict)
-    """The first one of each limit."""
+    """The first answer for each limit."""
     _nodes: dict[Limit, set[str]] = field(default_factory=dict)
 
     def add_node(self, node: str, answer: LimitAnswer) -> None:
-        """One more, and what ``standing_limit`` says of it."""
+        """Adds a lost node with its ``standing_limit``."""
         self.lost = True
         if answer.limit:
             self._answers.setdefault(answer.limit, answer)
             self._nodes.setdefault(answer.limit, set()).add(node)
 
     def status_entries(self, before: Mapping[str, Any], now: float, wall: float) -> list[dict[str, Any]]:
-        """``status.heldBack``. ``before``: the status as it is. ``now``, on the clock of the answers, is the moment ``wall``."""
+        """The entries of ``status.heldBack``.
+
+        ``before``: the current status. ``now``, on the answers' clock, is the moment ``wall``.
+        """
         old = {entry.get("reason"): entry for entry in _readable_entries(before)}
         return [
             _status_entry(self._answers[limit], self._nodes[limit], old.get(limit.value), now, wall)
@@ -78,7 +81,7 @@ class HeldBack:
         ]
 
     def allowed_condition(self, entries: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-        """``FencingAllowed``, without the fields that say since when; ``status_entries`` as above."""
+        """The condition ``FencingAllowed`` without its timestamps; ``entries`` as ``status_entries`` returns them."""
         if entries:
             message = "; ".join(map(_entry_text, entries))[:LONGEST_OF_ALL]
             return {"type": ALLOWED, "status": "False", "reason": entries[0]["reason"], "message": message}
@@ -108,9 +111,9 @@ def _status_entry(
 
 
 def _is_still_true(old: Mapping[str, Any], entry: Mapping[str, Any], ends: float | None, wall: float) -> bool:
-    """Whether what was told holds: it ends not before a time that has not come yet, though that may be later by now.
+    """Whether the reported entry still holds: its ``notBefore`` is in the future, even if it is later by now.
 
-    Errors of the API server differ with each of them.
+    The message of an API server error is different each time and does not count.
     """
     told = _parse_time(old.get("notBefore"))
     if (told is None) != (ends is None) or (told is not None and ends is not None and not wall < told <= ends + 1):
@@ -129,7 +132,7 @@ def _entry_text(entry: Mapping[str, Any]) -> str:
 
 
 def _cause_text(entry: Mapping[str, Any]) -> str:
-    """With the nodes that fill the limit, unless the message names them."""
+    """The cause with the nodes that use up the limit, unless the message names them."""
     message, blocking = entry["message"], entry["blockedBy"]
     return (
         message if all(node in message for node in blocking) else f"{message} ({_names_text(blocking, len(blocking))})"
@@ -142,9 +145,9 @@ def _names_text(names: Sequence[str], count: int) -> str:
 
 
 def parse_held_back(status: Mapping[str, Any], *, node: str, now: float) -> LimitAnswer | None:
-    """What ``status.heldBack`` says of a node at ``now``; None if it says nothing. Times are seconds since 1970.
+    """The answer in ``status.heldBack`` for a node at ``now``; None if there is none. Times are seconds since 1970.
 
-    An entry whose ``notBefore`` is over for ``RENEWED`` says nothing any more: no controller leads that could renew it.
+    An entry whose ``notBefore`` passed ``RENEWED`` seconds ago is ignored: no controller leads that could renew it.
     """
     for entry in _readable_entries(status):
         limit, ends = Limit(entry["reason"]), _parse_time(entry.get("notBefore"))
@@ -173,7 +176,7 @@ def _format_time(seconds: float) -> str:
 
 
 def _parse_time(text: Any) -> float | None:
-    """Since 1970; None if it is no time."""
+    """Seconds since 1970; None if it is no time."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except (TypeError, ValueError):

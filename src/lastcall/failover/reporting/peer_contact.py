@@ -1,4 +1,4 @@
-"""That other nodes still hear one, for people who ask (pure)."""
+"""Reports that other nodes still hear a node, for output (pure)."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from lastcall.model.watchdog_peer_reports import WITHIN
 
 
 def recent_peer_contact(boot: Boot | None, facts: Iterable[Fact], now: float) -> str:
-    """``node n2 heard it 3s ago``; empty if nobody has heard this boot within a minute."""
+    """``node n2 heard it 3s ago``; empty if no node heard this boot within a minute."""
     heard = [fact for fact in facts if isinstance(fact, PeerHeard) and boot is not None and fact.boot_id == boot.id]
     last = max(heard, key=lambda one: one.at, default=None)
     if last is None or now - last.at >= WITHIN:

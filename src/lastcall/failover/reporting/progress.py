@@ -1,6 +1,6 @@
-"""What the controller's metrics count of its decisions (pure): time in each step, and what has decided a verdict.
+"""Counts the controller's decisions for metrics (pure): the time in each stage, and the evidence of each verdict.
 
-Of one controller while it leads: what another one has judged, or begun, is the other's to count.
+It covers one controller while it leads; verdicts and stages of other controllers are counted by those.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from lastcall.failover.reporting.stages import Stage, silent_seconds, stage_of
 
 @dataclass(frozen=True)
 class Ruling:
-    """A boot was judged to be over, or, by its ``word``, some of its pods. ``kinds``: what has decided that."""
+    """A boot was judged to be over, or, by its ``word``, some of its pods. ``kinds``: the deciding evidence."""
 
     boot_id: str
     kinds: frozenset[ProofKind]
@@ -25,9 +25,10 @@ class Ruling:
 
 
 def list_rulings(case: Case, step: Step) -> Iterator[Ruling]:
-    """What the decision ``step`` rests on.
+    """The verdicts on which the decision ``step`` rests.
 
-    A boot that is marked and makes way for another was over before if it was tainted: the taint is set by proof alone.
+    A marked boot that is replaced by another one was already over if it was tainted, because the taint requires a
+    proof.
     """
     where = situation_of(case)
     if where is Situation.BOOTED and case.mark:
@@ -42,7 +43,7 @@ def list_rulings(case: Case, step: Step) -> Iterator[Ruling]:
 
 @dataclass(frozen=True)
 class ProgressDelta:
-    """What one happening adds to what was counted: a step that is over, in seconds, and kinds of evidence."""
+    """The increments of one happening: a completed stage with its seconds, and kinds of evidence."""
 
     spent: tuple[tuple[Stage, float], ...] = ()
     kinds: tuple[ProofKind, ...] = ()
@@ -56,19 +57,22 @@ class _NodeProgress:
 
 
 class Progress:
-    """Of all nodes that are looked at closely."""
+    """The progress of all nodes in trouble."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, _NodeProgress] = {}
 
     @property
     def nodes_by_stage(self) -> Mapping[Stage, int]:
-        """How many nodes are in each step now."""
+        """The number of nodes in each stage now."""
         found = Counter(one.stage for one in self._nodes.values())
         return {one: found[one] for one in Stage}
 
     def handle_event(self, happening: Happening, now: float) -> ProgressDelta:
-        """``now``: when it happened. A step that is given up, because another controller leads, has no duration."""
+        """Counts a happening at ``now``.
+
+        A stage that is abandoned, because another controller leads, has no duration.
+        """
         match happening:
             case StepDecided(node=name, step=step, case=case):
                 node, found = self._nodes.setdefault(name, _NodeProgress()), stage_of(case, step, now)
@@ -83,7 +87,7 @@ class Progress:
 
 
 def _enter_stage(node: _NodeProgress, stage: Stage | None, now: float) -> Iterator[tuple[Stage, float]]:
-    """The step that is over, if another one has begun."""
+    """The completed stage, if another one begins."""
     before, since = node.stage, node.since
     if stage is before:
         return
@@ -93,7 +97,7 @@ def _enter_stage(node: _NodeProgress, stage: Stage | None, now: float) -> Iterat
 
 
 def _new_kinds(node: _NodeProgress, case: Case, step: Step) -> Iterator[ProofKind]:
-    """What has decided about a boot, when it is judged for the first time: later proofs of the same add nothing."""
+    """The evidence of a boot's first verdict; later proofs of the same boot are not counted."""
     for ruling in list_rulings(case, step):
         key = (ruling.boot_id, ruling.word)
         if key not in node.ruled:

@@ -1,6 +1,7 @@
-"""Which step of its failover a node is in (pure): what is done to it, or what is waited for, as a person would say it.
+"""The stage of a node's failover (pure): the current action or what is awaited, in terms that people use.
 
-``course.decide`` says what is done next, which for most of the time is to wait. What for follows from where the node is.
+``decision_table.decide`` returns the next step, which is to wait for most of the time. The awaited event follows from
+the node's situation.
 """
 
 from enum import Enum
@@ -13,22 +14,22 @@ from lastcall.model.fence_policy import FailoverMode
 
 
 class Stage(Enum):
-    """In their order; the values are for metrics. A node may come back to an earlier one, and leave some out."""
+    """The stages in order; the values appear in metrics. A node may return to an earlier stage, and skip some."""
 
     SUSPECT = "Suspect"
-    """It is silent, and not yet for as long as its policy says: from its last sign of life on."""
+    """Silent, but not yet for as long as its policy says; from its last sign of life on."""
     PROVE = "Prove"
-    """It is silent for so long, and its boot is not proved to be over: fences are asked, limits and proofs waited for."""
+    """Silent for that long, and its boot is not proved to be over: fencers are called, limits and proofs awaited."""
     TAINT = "Taint"
     DELETE = "Delete"
     FORCE_DELETE = "ForceDelete"
     DETACH = "Detach"
     VERIFY = "Verify"
-    """What others have to take away is waited for, and what was refused or comes anew."""
+    """Waits for removals by other controllers, and for repeated attempts."""
     REPLACEMENT = "Replacement"
-    """Nothing is left on it, and what takes the place of its pods is not Ready yet."""
+    """Nothing remains on it, and replacements of its pods are not Ready yet."""
     BACK = "Back"
-    """It is waited for, or it is back, and what is lastcall's on it has not gone yet."""
+    """Its return is awaited, or it is back and lastcall's taint or mark is not removed yet."""
 
 
 _DONE_TO_IT = {
@@ -40,10 +41,10 @@ _DONE_TO_IT = {
 
 
 def stage_of(case: Case, step: Step, now: float) -> Stage | None:
-    """Where the node is with ``step``, which was decided from ``case``; None if its failover is not under way.
+    """The stage of a node with ``step``, which was decided from ``case``; None if no failover is under way.
 
-    That is so too where nothing on it has to be failed over, and where nobody is to act: the policy has gone, or only
-    observes what is marked.
+    None also if nothing on it must be failed over, and if no controller may act: the policy is gone, or in mode Observe
+    for a marked node.
     """
     where = situation_of(case)
     if where is Situation.BARRED or isinstance(step, Done):
@@ -60,13 +61,13 @@ def stage_of(case: Case, step: Step, now: float) -> Stage | None:
 
 
 def silent_seconds(case: Case, now: float) -> float:
-    """Seconds for which a node was in ``SUSPECT`` when something else begins: it is looked at closely only at the end."""
+    """Seconds for which a node was in ``SUSPECT`` when another stage begins; it is observed closely only at the end."""
     quiet = now - case.quiet_since
     return min(quiet, case.policy.suspect_after) if case.policy else quiet
 
 
 def _unmarked_stage(case: Case, now: float) -> Stage | None:
-    """Nothing was begun for the boot that the node has now."""
+    """The stage of a node without a mark for its current boot."""
     if case.policy is None or not remaining.has_anything_to_remove(case):
         return None
     if case.is_boot_dead:
@@ -77,7 +78,7 @@ def _unmarked_stage(case: Case, now: float) -> Stage | None:
 
 
 def _marked_stage(case: Case, step: Step) -> Stage | None:
-    """It is marked, and silent."""
+    """The stage of a marked, silent node."""
     assert case.mark
     if case.policy is None or case.policy.mode is FailoverMode.OBSERVE:
         return None

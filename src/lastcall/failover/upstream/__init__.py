@@ -1,1 +1,1 @@
-"""What the controllers of Kubernetes 1.36 force, and where lastcall is stricter: rules on a snapshot, and the plan made by them."""
+"""What the controllers of Kubernetes 1.36 force, where lastcall is stricter, and the plan that these rules make."""

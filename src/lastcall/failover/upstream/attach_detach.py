@@ -1,4 +1,4 @@
-"""Which volumes of a snapshot are detached by force (pure): one round of the attach-detach controller."""
+"""The volumes of a snapshot that are force-detached (pure): one round of the attach-detach controller."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -11,17 +11,18 @@ from lastcall.model.snapshot import Node, PersistentVolume, SnapshotPod, VolumeA
 from lastcall.model.volumes import attachment_of, unique_name
 
 _UNBOUND = ("Released", "Failed")
-"""Phases of volumes whose claim is gone; its name may stand there still."""
+"""Phases of volumes whose claim is gone, although the volume may still name it."""
 _SOME = ""
-"""A volume of which only the claim is known: by lastcall's rules it may be any that has no PersistentVolume here."""
+"""A volume of which only the claim is known. By lastcall's rules it may be any without a PersistentVolume here."""
 
 
 def forced_detachments(
     cluster: SnapshotIndex, rules: PlanRules, now: datetime
 ) -> Iterator[tuple[VolumeAttachment, DetachReason]]:
-    """Those that are detached by force; ordinary detachments are left out.
+    """The attachments that are force-detached, each with its reason; ordinary detachments are left out.
 
-    A volume goes by force only when no pod on its node wants it: a pod that is there in this snapshot keeps it.
+    A volume is force-detached only if no pod on its node needs it: a pod that exists in this snapshot keeps its
+    volumes.
     """
     names = {one.metadata.name: _unique_name(one) for one in cluster.snapshot.volumes}
     wanted = _wanted_volumes(cluster, rules, now)
@@ -40,9 +41,9 @@ def forced_detachments(
 
 
 def _detach_reason(cluster: SnapshotIndex, volume: str, name: str, rules: PlanRules) -> DetachReason | None:
-    """A volume counts as mounted until its node has shown that it is not (``AddVolumeNode``).
+    """A volume counts as mounted until its node reports that it is not (``AddVolumeNode``).
 
-    A node that is missing cannot show that, nor one that does not report the volume as attached.
+    A missing node cannot report that, and neither can a node that does not list the volume as attached.
     """
     node = cluster.nodes.get(name)
     shown = node is not None and volume in [one.name for one in node.status.volumes_attached]
@@ -53,9 +54,9 @@ def _detach_reason(cluster: SnapshotIndex, volume: str, name: str, rules: PlanRu
 
 
 def _wanted_volumes(cluster: SnapshotIndex, rules: PlanRules, now: datetime) -> set[tuple[str, str]]:
-    """The volumes that pods want, each with the node; pods of nodes that are missing do not count.
+    """The volumes that pods need, each with the node; pods of missing nodes do not count.
 
-    ``_SOME`` stands for the volume of a claim that no PersistentVolume of the snapshot is bound to.
+    ``_SOME`` stands for the volume of a claim to which no PersistentVolume of the snapshot is bound.
     """
     bound: dict[tuple[str, str], list[PersistentVolume | None]] = {}
     for volume in cluster.snapshot.volumes:
@@ -71,7 +72,7 @@ def _wanted_volumes(cluster: SnapshotIndex, rules: PlanRules, now: datetime) -> 
 
 
 def _needs_volumes(pod: SnapshotPod, node: Node, rules: PlanRules, now: datetime) -> bool:
-    """Who stays on a node that is out of service keeps its volumes by lastcall's rules, although none of it seems to run."""
+    """By lastcall's rules, a pod that stays on an out-of-service node keeps its volumes, even if none of it runs."""
     if controller_manager_rules.needs_volumes(
         phase=pod.status.phase, terminating=pod.is_terminating, running=pod.is_running
     ):
@@ -82,13 +83,13 @@ def _needs_volumes(pod: SnapshotPod, node: Node, rules: PlanRules, now: datetime
 
 
 def _unique_name(volume: PersistentVolume) -> str:
-    """As nodes call it; its own name if its driver has only moved to CSI, so that its handle is not known."""
+    """The volume's name in node status; the PersistentVolume's name for a migrated in-tree driver."""
     csi = volume.spec.csi
     return unique_name(csi.driver, csi.volume_handle) if csi else volume.metadata.name
 
 
 def _reported_volume(cluster: SnapshotIndex, attachment: VolumeAttachment) -> str:
-    """The volume of an attachment whose PersistentVolume is not there, by what the node says is attached to it."""
+    """The volume of an attachment without a PersistentVolume, looked up in the node's list of attached volumes."""
     name = attachment.spec.node_name
     node = cluster.nodes.get(name)
     reported = [one.name for one in node.status.volumes_attached] if node else []

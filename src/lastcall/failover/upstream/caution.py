@@ -1,6 +1,6 @@
 """Where lastcall is stricter than kube-controller-manager (pure): nothing is forced from a node that may be alive.
 
-Each rule only ever takes away from what upstream would force.
+Each rule only removes actions that upstream would force.
 """
 
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ from lastcall.model.snapshot import DatedTaint, Node, SnapshotPod
 from lastcall.model.tolerations import Toleration, tolerates
 
 SILENCE = timedelta(seconds=50)
-"""A node that was heard of more recently counts as alive (``--node-monitor-grace-period`` of Kubernetes 1.36)."""
+"""A node with a more recent sign of life counts as alive (``--node-monitor-grace-period`` of Kubernetes 1.36)."""
 ENABLED = "Enabled"
-"""The word of the annotation on a pod that says nothing else than that it is not there."""
+"""The annotation's value on a pod that means the same as no annotation."""
 
 
 def force_objection(cluster: SnapshotIndex, name: str, now: datetime) -> str:
-    """Why nothing may be forced from a node, as the end of a sentence about it; empty if nothing speaks against it.
+    """Why nothing may be forced from a node, as the end of a sentence about it; empty if there is no objection.
 
-    A node that is missing has only lost its object: the machine may run on. A condition Ready of False or Unknown may
-    come from a kubelet that has trouble, or from a network that is cut, while containers go on writing.
+    A missing node has only lost its object: the machine may still run. Ready=False or Unknown may come from an
+    unhealthy kubelet or a network partition, while containers still write.
     """
     node = cluster.nodes.get(name)
     if node is None:
@@ -40,15 +40,15 @@ def force_objection(cluster: SnapshotIndex, name: str, now: datetime) -> str:
 
 
 def is_force_disabled(word: str | None) -> bool:
-    """Whether a pod's annotation, None if it has none, keeps lastcall from ever forcing it.
+    """Whether a pod's annotation (None: absent) forbids lastcall to force it.
 
-    ``Disabled`` does, and so does a word that nobody knows, or an empty one, which can only have been meant so.
+    ``Disabled`` does, and so does an unknown or empty value, which can only be meant as a refusal.
     """
     return word not in (None, ENABLED)
 
 
 def staying_reason(pod: SnapshotPod, node: Node, now: datetime, *, comparisons: bool = False) -> str:
-    """Why a pod stays on a node that is out of service, as the end of a sentence about the node; empty if it does not."""
+    """Why a pod stays on an out-of-service node, as the end of a sentence about the node; empty if it does not stay."""
     if is_force_disabled(pod.metadata.annotations.failover):
         return f"is out of service, but the pod may not be forced, by its annotation {names.FAILOVER_ANNOTATION}"
     if tolerates_out_of_service(pod, node, now, comparisons=comparisons):
@@ -57,9 +57,10 @@ def staying_reason(pod: SnapshotPod, node: Node, now: datetime, *, comparisons: 
 
 
 def tolerates_out_of_service(pod: SnapshotPod, node: Node, now: datetime, *, comparisons: bool = False) -> bool:
-    """Whether a pod is to stay on a node that is out of service (KEP-2268 promises that this is read).
+    """Whether a pod stays on an out-of-service node (KEP-2268 promises that tolerations are respected).
 
-    A toleration with a time holds until that time has passed since the taint was added; if that is not known, it holds.
+    A toleration with ``tolerationSeconds`` applies until they have passed since the taint was added; if that time is
+    unknown, it applies.
     """
     return all(
         _is_tolerated_now(pod.spec.tolerations, taint, now, comparisons=comparisons) for taint in node.out_of_service

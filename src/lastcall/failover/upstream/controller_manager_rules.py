@@ -1,7 +1,8 @@
-"""What kube-controller-manager takes away by force, and why (pure): the rules of Kubernetes 1.36.
+"""What kube-controller-manager forces, and why (pure): the rules of Kubernetes 1.36.
 
-``pkg/controller/podgc/gc_controller.go`` and ``pkg/controller/volume/attachdetach/reconciler/reconciler.go``. How long a pod
-stays on a tainted node is ``model.tolerations.seconds_tolerated``. Where these rules are unsafe, ``caution`` is stricter.
+``pkg/controller/podgc/gc_controller.go`` and ``pkg/controller/volume/attachdetach/reconciler/reconciler.go``. For how
+long a pod stays on a tainted node, see ``model.tolerations.seconds_tolerated``. Where these rules are unsafe,
+``caution`` is stricter.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,14 +18,14 @@ FINISHED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True)
 class UpstreamNodeState:
-    """What is known of a node. One without the condition Ready is not ready; of the taint only the key counts."""
+    """The facts about a node. A node without a Ready condition is not ready; of the taint only the key counts."""
 
     ready: bool
     out_of_service: bool = False
 
 
 class RemovalReason(Enum):
-    """Why a pod is removed by force; the values are those of ``pod_gc_collector_force_delete_pods_total``."""
+    """Why a pod is force-deleted; the values are those of ``pod_gc_collector_force_delete_pods_total``."""
 
     TERMINATED = "terminated"
     OUT_OF_SERVICE = "out-of-service"
@@ -35,10 +36,10 @@ class RemovalReason(Enum):
 def removal_reason(
     *, terminating: bool, bound: bool, node: UpstreamNodeState | None, missed: bool
 ) -> RemovalReason | None:
-    """Whether a pod's object is removed although its kubelet has not confirmed its end; None if it is not.
+    """Why a pod object is removed although its kubelet has not confirmed the end; None if it is not removed.
 
-    ``bound``: it has a node's name; ``node`` is None if there is no such node, and ``missed`` if that is so for longer
-    than the quarantine. Nothing else counts: not the phase, not who owns the pod, not what it tolerates.
+    ``bound``: the pod names a node. ``node`` is None if that node does not exist; ``missed``: for longer than the
+    quarantine. No other field matters: neither phase, owner nor tolerations.
     """
     if terminating and not bound:
         return RemovalReason.UNSCHEDULED
@@ -50,15 +51,15 @@ def removal_reason(
 
 
 def is_finished(phase: str) -> bool:
-    """Whether a pod counts for the threshold of finished pods (``isPodTerminated`` of Pod GC)."""
+    """Whether a pod counts towards the threshold of finished pods (``isPodTerminated`` of Pod GC)."""
     return phase not in UNFINISHED
 
 
 @dataclass(frozen=True, order=True)
 class RemovalOrder:
-    """The order in which finished pods go: those that were evicted, then the oldest (``byEvictionAndCreationTimestamp``).
+    """The order of removal of finished pods: evicted ones first, then the oldest (``byEvictionAndCreationTimestamp``).
 
-    ``created`` in seconds; the namespace makes an order of what has none there.
+    ``created`` in seconds. The namespace makes the order total, which upstream's is not.
     """
 
     stays: bool
@@ -68,28 +69,28 @@ class RemovalOrder:
 
 
 def removal_order(*, phase: str, reason: str, created: float, name: str, namespace: str) -> RemovalOrder:
-    """Of a finished pod."""
+    """The place of a finished pod in that order."""
     return RemovalOrder(not (phase == "Failed" and reason == "Evicted"), created, name, namespace)
 
 
 def surplus_pods(pods: Iterable[T], threshold: int, of: Callable[[T], RemovalOrder]) -> list[T]:
-    """Those of the finished pods that go, so that ``threshold`` stay (``gcTerminated``); none if it is not above 0."""
+    """The finished pods to remove so that ``threshold`` remain (``gcTerminated``); none if it is not above 0."""
     oldest = sorted(pods, key=of)
     return oldest[: max(0, len(oldest) - threshold)] if threshold > 0 else []
 
 
 def needs_volumes(*, phase: str, terminating: bool, running: bool) -> bool:
-    """Whether a pod still wants its volumes to be attached (not ``IsPodTerminated`` of ``pkg/volume/util``).
+    """Whether a pod still needs its volumes attached (the negation of ``IsPodTerminated`` of ``pkg/volume/util``).
 
-    ``running``: one of its containers is neither waiting nor terminated, as far as anybody knows.
+    ``running``: at least one container is neither waiting nor terminated, as far as its status says.
     """
     return phase not in FINISHED and (running or not terminating)
 
 
 class DetachReason(Enum):
-    """Why a volume is detached that no pod on its node wants any more.
+    """Why a volume is detached that no pod on its node needs any more.
 
-    But for the first they are done by force, and the values are those of
+    All but the first are forced; their values are those of
     ``attach_detach_controller_attachdetach_controller_forced_detaches``.
     """
 
@@ -99,11 +100,11 @@ class DetachReason(Enum):
 
 
 def detach_reason(*, mounted: bool, expired: bool, node: UpstreamNodeState | None) -> DetachReason | None:
-    """Whether a volume is detached now; None while its node may still use it.
+    """Why a volume is detached now; None while its node may still use it.
 
-    ``mounted``: the node says that it uses the volume, or last said so; ``expired``: the time for unmounting is over, and
-    force on timeout is not disabled; ``node`` is None if there is no such node. A node that is out of service need not
-    be unready. Who detaches without asking the node again counts as forced, also if the volume was unmounted.
+    ``mounted``: the node reports, or last reported, that it uses the volume. ``expired``: the time to unmount is over,
+    and force on timeout is not disabled. ``node`` is None if the node does not exist. An out-of-service node need not
+    be unready. A detach without the node's confirmation counts as forced, even if the volume was unmounted.
     """
     ready = node is not None and node.ready
     out_of_service = node is not None and node.out_of_service

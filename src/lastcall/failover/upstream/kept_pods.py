@@ -1,4 +1,4 @@
-"""Why a pod of a node that is in trouble is left alone (pure)."""
+"""Why a pod on a node in trouble is left alone (pure)."""
 
 from datetime import datetime
 
@@ -10,13 +10,13 @@ from lastcall.model.tolerations import NO_EXECUTE
 
 
 def is_in_trouble(cluster: SnapshotIndex, pod: SnapshotPod) -> bool:
-    """Whether the pod has a node that is missing, not Ready or out of service."""
+    """Whether the pod's node is missing, not Ready, or out of service."""
     node = cluster.node_of(pod)
     return bool(pod.spec.node_name) and (node is None or not node.is_ready or bool(node.out_of_service))
 
 
 def keep_reason(cluster: SnapshotIndex, pod: SnapshotPod, rules: PlanRules, now: datetime) -> str:
-    """A sentence about a pod in trouble that is neither removed nor evicted."""
+    """A sentence about a pod on a node in trouble that is neither removed nor evicted."""
     name = pod.spec.node_name
     if not rules.upstream and (refused := pod_gc.removal_objection(cluster, pod, rules, now)):
         return f"node {name} {refused}"

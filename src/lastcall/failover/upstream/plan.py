@@ -1,6 +1,6 @@
-"""What would become of the pods and volumes of a snapshot: the document that ``lastcall failover plan`` prints.
+"""What happens to the pods and volumes of a snapshot: the document that ``lastcall failover plan`` prints.
 
-The document's shape is a contract: fields are added, never changed or taken away.
+The document's shape is a contract: fields are added, never changed or removed.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from lastcall.model.snapshot import Snapshot
 
 
 class ForcedDeletion(Facts, frozen=True):
-    """A pod whose object is removed with a grace of 0."""
+    """A pod whose object is deleted with a grace period of 0."""
 
     namespace: str
     name: str
@@ -25,7 +25,7 @@ class ForcedDeletion(Facts, frozen=True):
 
 
 class ForcedDetachment(Facts, frozen=True):
-    """An attachment that is deleted although its node has not confirmed anything."""
+    """A VolumeAttachment that is deleted without the node's confirmation."""
 
     volume_attachment: str
     node: str
@@ -33,7 +33,7 @@ class ForcedDetachment(Facts, frozen=True):
 
 
 class Eviction(Facts, frozen=True):
-    """A pod that is deleted with its own grace, because of a taint."""
+    """A pod that is deleted with its own grace period, because of a taint."""
 
     namespace: str
     name: str
@@ -41,7 +41,7 @@ class Eviction(Facts, frozen=True):
 
 
 class KeptPod(Facts, frozen=True):
-    """A pod of a node in trouble that is left alone."""
+    """A pod on a node in trouble that is left alone."""
 
     namespace: str
     name: str
@@ -49,10 +49,10 @@ class KeptPod(Facts, frozen=True):
 
 
 class FailoverPlan(Facts, frozen=True):
-    """One round of each controller, each list in the order of its names.
+    """One round of each controller; each list is sorted by name.
 
-    Each controller sees the same snapshot: what one of them does is not seen by the others. So a pod can be removed by
-    force and evicted in the same round, as upstream does it.
+    Each controller sees the same snapshot and not what the others do. So a pod can be both force-deleted and evicted in
+    one round, as upstream does it.
     """
 
     force_delete: tuple[ForcedDeletion, ...]
@@ -62,7 +62,7 @@ class FailoverPlan(Facts, frozen=True):
 
 
 def build_plan(snapshot: Snapshot, rules: PlanRules, now: datetime) -> FailoverPlan:
-    """The plan for a snapshot that was taken at ``now``, which has a time zone."""
+    """The plan for a snapshot taken at ``now``, which has a time zone."""
     cluster, utc = SnapshotIndex.from_snapshot(snapshot), now.astimezone(UTC)
     removed = {pod.key: why for pod, why in pod_gc.forced_removals(cluster, rules, utc)}
     evicted = {pod.key: at for pod, at in taint_eviction.taint_evictions(cluster, rules, utc)}
@@ -89,9 +89,9 @@ def build_plan(snapshot: Snapshot, rules: PlanRules, now: datetime) -> FailoverP
 
 
 def held_back_notes(snapshot: Snapshot, rules: PlanRules, now: datetime) -> Iterator[str]:
-    """For people: nodes that are out of service, and why nothing is forced from them, or from a pod, all the same.
+    """Notes for people: out-of-service nodes from which, or from one of whose pods, nothing is forced, and why.
 
-    Of a pod that is left alone the plan says why itself; of one that is evicted it does not.
+    The plan itself gives the reason for a pod that is left alone, but not for one that is evicted.
     """
     cluster = SnapshotIndex.from_snapshot(snapshot)
     for node in sorted(snapshot.nodes, key=lambda node: node.metadata.name):

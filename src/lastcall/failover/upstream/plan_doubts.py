@@ -1,4 +1,4 @@
-"""What makes a plan by lastcall's rules doubtful (pure): what a snapshot does not tell, or tells of another time."""
+"""Warnings about a plan by lastcall's rules (pure): facts that a snapshot lacks, or that are of another time."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -10,11 +10,16 @@ from lastcall.model import duration
 from lastcall.model.snapshot import Snapshot
 
 HEARTBEAT = timedelta(minutes=6)
-"""A kubelet writes an unchanged status every 5 minutes (``nodeStatusReportFrequency``): so old are its signs without Leases."""
+"""A kubelet writes an unchanged status every 5 minutes (``nodeStatusReportFrequency``), so a heartbeat without Leases
+may be that old.
+"""
 
 
 def list_doubts(plan: FailoverPlan, snapshot: Snapshot, now: datetime, *, given: bool) -> Iterator[str]:
-    """Sentences. ``given``: somebody has said that the snapshot was taken at ``now``; else it is the present time."""
+    """The warnings, as sentences.
+
+    ``given``: the user gave ``now`` as the snapshot's time; otherwise it is the present.
+    """
     cluster = SnapshotIndex.from_snapshot(snapshot)
     if unheard := sorted(_nodes_unheard(plan, cluster, now)):
         yield f"no Lease for: {', '.join(unheard)}: when they were last heard of is not known"
@@ -24,7 +29,7 @@ def list_doubts(plan: FailoverPlan, snapshot: Snapshot, now: datetime, *, given:
 
 
 def _nodes_unheard(plan: FailoverPlan, cluster: SnapshotIndex, now: datetime) -> Iterator[str]:
-    """Nodes from which something is forced, or would be in a later round, as nothing says that they are alive."""
+    """Nodes without a Lease from which something is forced, or would be in a later round."""
     snapshot = cluster.snapshot
     used = {pod.spec.node_name for pod in snapshot.pods} | {one.spec.node_name for one in snapshot.attachments}
     detached = {one.node for one in plan.force_detach}
@@ -35,9 +40,9 @@ def _nodes_unheard(plan: FailoverPlan, cluster: SnapshotIndex, now: datetime) ->
 
 
 def _silent_for(cluster: SnapshotIndex, now: datetime, *, given: bool) -> timedelta | None:
-    """For how long no node was heard of, if ``now`` is hardly when the snapshot was taken; else None.
+    """For how long no node showed a sign of life, if the snapshot was probably not taken at ``now``; else None.
 
-    Nodes that are Ready are heard of. Where none is, all may be silent indeed.
+    Ready nodes have recent signs of life. If no node is Ready, all of them may really be silent.
     """
     signs = [sign for node in cluster.nodes.values() if (sign := cluster.last_sign_of_life(node))]
     ready = any(node.is_ready and cluster.last_sign_of_life(node) for node in cluster.nodes.values())

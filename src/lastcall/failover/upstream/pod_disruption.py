@@ -1,7 +1,7 @@
-"""What a pod's status is made to say before the pod is deleted for its node (pure): as Kubernetes 1.36 writes it.
+"""The status that is written to a pod before it is deleted because of its node (pure), as Kubernetes 1.36 writes it.
 
-Others read it: who waits for a volume sees from the phase that the pod needs it no more, and a Job's failure policy goes by
-the condition DisruptionTarget.
+Other components read it: the attach-detach controller sees from the phase that the pod no longer needs its volumes, and
+a Job's pod failure policy matches the condition DisruptionTarget.
 """
 
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from lastcall.model.observed import FailoverPod
 
 
 class Disruption(NamedTuple):
-    """Reason and message of the condition DisruptionTarget, whose status is True."""
+    """Reason and message of a DisruptionTarget condition with status True."""
 
     reason: str
     message: str
@@ -20,25 +20,25 @@ class Disruption(NamedTuple):
 
 ORPHANED = Disruption("DeletionByPodGC", "PodGC: node no longer exists")
 EVICTED = Disruption("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
-"""Of a pod that is deleted for a taint; its phase stays as it is (``addConditionAndDeletePod``)."""
+"""For a pod that is deleted because of a taint; its phase is unchanged (``addConditionAndDeletePod``)."""
 
 
 class PodFailurePatch(NamedTuple):
-    """What is written in one patch; no condition if ``disruption`` is None."""
+    """The content of one patch; no condition if ``disruption`` is None."""
 
     phase: str
     disruption: Disruption | None
 
 
 def pod_failure_patch(phase: str, why: RemovalReason) -> PodFailurePatch | None:
-    """Of a pod that is removed by force (``markFailedAndDeletePodWithCondition``); None for one that has finished."""
+    """The patch for a pod that is force-deleted (``markFailedAndDeletePodWithCondition``); None for a finished pod."""
     if phase in FINISHED:
         return None
     return PodFailurePatch("Failed", ORPHANED if why is RemovalReason.ORPHANED else None)
 
 
 def disruption_condition(pod: FailoverPod, why: Disruption, wall: float) -> dict[str, Any] | None:
-    """The condition that says why a pod is deleted, as it is patched; None if the pod is the target of a disruption already."""
+    """The condition to patch into a pod's status; None if DisruptionTarget is already True."""
     if any((one.type, one.status) == ("DisruptionTarget", "True") for one in pod.status.conditions):
         return None
     since = datetime.fromtimestamp(int(wall), UTC).isoformat().replace("+00:00", "Z")

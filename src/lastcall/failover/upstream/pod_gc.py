@@ -1,4 +1,4 @@
-"""Which pods of a snapshot are removed by force (pure): one round of Pod GC."""
+"""The pods of a snapshot that are force-deleted (pure): one round of Pod GC."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -13,7 +13,7 @@ from lastcall.model.snapshot import SnapshotPod
 def forced_removals(
     cluster: SnapshotIndex, rules: PlanRules, now: datetime
 ) -> Iterator[tuple[SnapshotPod, RemovalReason]]:
-    """Each pod once, by the rule that comes to it first: finished ones that are too many come before all others."""
+    """Each pod once, by the first rule that applies: surplus finished pods come before all others."""
     doomed = {pod.key for pod in _surplus_pods(cluster, rules)}
     for pod in cluster.snapshot.pods:
         why = RemovalReason.TERMINATED if pod.key in doomed else _removal_reason(cluster, pod, rules, now)
@@ -24,8 +24,8 @@ def forced_removals(
 def removal_objection(cluster: SnapshotIndex, pod: SnapshotPod, rules: PlanRules, now: datetime) -> str:
     """Why lastcall leaves a pod alone that upstream would remove, as the end of a sentence about the pod's node.
 
-    Empty if upstream would not, or if nothing speaks against it. Pods that never had a node and finished ones need no
-    proof that a node is dead.
+    Empty if upstream would not remove it, or if there is no objection. Unscheduled and finished pods need no proof that
+    a node is dead.
     """
     why = _upstream_reason(cluster, pod, missed=True)
     if why not in (RemovalReason.OUT_OF_SERVICE, RemovalReason.ORPHANED):

@@ -1,4 +1,4 @@
-"""A snapshot, with its objects by name (pure)."""
+"""Lookups by name in a snapshot (pure)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from lastcall.model.snapshot import NODE_LEASES, Node, Snapshot, SnapshotPod
 
 @dataclass(frozen=True)
 class SnapshotIndex:
-    """What the rules ask for."""
+    """A snapshot with the lookups that the rules need."""
 
     snapshot: Snapshot
     nodes: Mapping[str, Node]
     renewed: Mapping[str, datetime]
-    """When each node last renewed its Lease, if it has one."""
+    """The time of the last renewal of each node's Lease, by node; nodes without one are absent."""
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> "SnapshotIndex":
-        """The same snapshot."""
+        """Indexes a snapshot."""
         leases = [one for one in snapshot.leases if one.metadata.namespace == NODE_LEASES]
         return cls(
             snapshot,
@@ -28,16 +28,16 @@ class SnapshotIndex:
         )
 
     def node_of(self, pod: SnapshotPod) -> Node | None:
-        """None if it has none, or one that is not there."""
+        """The pod's node; None if the pod is not bound, or the node is not in the snapshot."""
         return self.nodes.get(pod.spec.node_name)
 
     def node_state(self, name: str) -> UpstreamNodeState | None:
-        """What the rules of Kubernetes need of a node; None if there is no such node."""
+        """A node as the rules of Kubernetes take it; None if it does not exist."""
         node = self.nodes.get(name)
         return UpstreamNodeState(node.is_ready, bool(node.out_of_service)) if node else None
 
     def last_sign_of_life(self, node: Node) -> datetime | None:
-        """When the node's kubelet was last heard of: by its Lease, or by the heartbeat of its condition Ready."""
+        """The last sign of life of the node's kubelet: its Lease's renewal, or the heartbeat of its Ready condition."""
         ready = node.ready_condition
         signs = (self.renewed.get(node.metadata.name), ready.last_heartbeat_time if ready else None)
         return max((sign for sign in signs if sign), default=None)

@@ -1,4 +1,4 @@
-"""When pods have to leave because of their node's taints (pure): one round of taint eviction."""
+"""When pods are evicted because of their node's taints (pure): one round of taint eviction."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -10,10 +10,10 @@ from lastcall.model.tolerations import FOR_EVER, seconds_tolerated
 
 
 def taint_evictions(cluster: SnapshotIndex, rules: PlanRules, now: datetime) -> Iterator[tuple[SnapshotPod, datetime]]:
-    """The pods that do not tolerate a NoExecute taint of their node for ever, and when they are deleted.
+    """The pods that do not tolerate each NoExecute taint of their node for ever, and when they are deleted.
 
-    Nothing counts but taints and tolerations: not whether the node is ready, nor whether the pod is terminating already
-    or has finished. No budget is asked.
+    Only taints and tolerations count: not whether the node is ready, nor whether the pod is terminating or finished.
+    Eviction by taint ignores PodDisruptionBudgets.
     """
     for pod in cluster.snapshot.pods:
         node = cluster.node_of(pod)
@@ -22,10 +22,10 @@ def taint_evictions(cluster: SnapshotIndex, rules: PlanRules, now: datetime) -> 
 
 
 def _seconds_left(pod: SnapshotPod, node: Node, rules: PlanRules, now: datetime) -> float:
-    """From now on, 0 at the least.
+    """Seconds from now, at least 0.
 
-    Upstream's time begins when the controller sees the taint, and anew when it is restarted; ours when the taint was
-    made, if that is known.
+    Upstream counts from when the controller first sees the taint, and again after its restart. lastcall counts from
+    ``timeAdded``, if set.
     """
     tolerations, comparisons = pod.spec.tolerations, rules.comparisons
     whole = seconds_tolerated(node.spec.taints, tolerations, comparisons=comparisons)

@@ -1,7 +1,7 @@
-"""Which pod ends in which phase, and with how much time.
+"""Which pod ends in which phase, and with how much time (pure).
 
-The rules are the kubelet's (KEP-2712, pkg/kubelet/nodeshutdown): every group takes the pods from its own priority up to
-the next group's, those below the lowest group go to the lowest, and the lowest group goes first.
+The rules are the kubelet's (KEP-2712, pkg/kubelet/nodeshutdown). A group takes the pods from its own priority up to the
+next group's. Pods below the lowest group belong to the lowest group. The lowest group goes first.
 """
 
 from bisect import bisect_right
@@ -12,9 +12,9 @@ from lastcall.model.shutdown import PhasePlan
 
 
 def assign_pods(groups: Sequence[PhasePlan], pods: Iterable[Pod]) -> tuple[tuple[Pod, ...], ...]:
-    """The pods of each group, parallel to ``groups`` (ascending by priority), by namespace and name.
+    """The pods of each group, parallel to ``groups`` (ascending by priority), sorted by namespace and name.
 
-    Finished pods are in no group; without groups there is nowhere to be.
+    Finished pods belong to no group. Without groups the result is empty.
     """
     phases: list[list[Pod]] = [[] for _ in groups]
     if groups:
@@ -25,17 +25,17 @@ def assign_pods(groups: Sequence[PhasePlan], pods: Iterable[Pod]) -> tuple[tuple
 
 
 def index_for(groups: Sequence[PhasePlan], priority: int) -> int:
-    """The index of the group with the highest priority not above ``pod_priority``; 0 if all are above.
+    """The index of the group with the highest priority not above ``priority``; 0 if all groups are above it.
 
-    ``groups`` are ascending by priority; there is at least one.
+    ``groups`` are ascending by priority and not empty.
     """
     return max(0, bisect_right(groups, priority, key=lambda group: group.priority) - 1)
 
 
 def grace_seconds(pod: Pod, seconds: int) -> int:
-    """The seconds that a pod gets in a phase of so many: its own terminationGracePeriodSeconds, the phase's if smaller.
+    """The pod's grace period in a phase of ``seconds``: its terminationGracePeriodSeconds, at most the phase's seconds.
 
-    A pod that says nothing gets all of the phase. (The API server fills in 30; a static pod's manifest need not.)
+    A pod without one gets the whole phase. (The API server defaults it to 30; a static pod's manifest may omit it.)
     """
     asked = pod.spec.termination_grace_period_seconds
     return seconds if asked is None else min(asked, seconds)

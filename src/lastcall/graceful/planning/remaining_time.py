@@ -1,7 +1,7 @@
-"""How the time that is left is spent (pure); asked again when each phase begins, so that nothing saved is lost.
+"""How the remaining time is divided among the phases (pure); computed anew at each phase, so that no time is lost.
 
-Time that earlier phases did not use makes good what later ones had to give up when less was granted than asked for.
-No phase ever gets more than it is configured with.
+If logind grants less than requested, time that earlier phases did not use restores what later phases gave up.
+No phase ever gets more than its configured seconds.
 """
 
 from collections.abc import Sequence
@@ -10,22 +10,23 @@ from lastcall.graceful.planning.time_budget import fit_phases
 from lastcall.model.shutdown import PhasePlan
 
 RESERVE = 0.05
-"""Seconds kept back where logind's own limit, whose clock started before ours, would end the shutdown."""
+"""Seconds kept in reserve if logind's limit ends the shutdown: logind's clock started before ours."""
 
 
 _SLACK = 0.25
-"""A shortage of so few seconds, as the first steps of a shutdown take, does not shrink a phase: its deadline will."""
+"""A shortage of so few seconds does not shrink a phase: a shutdown's first steps take that long, and the deadline
+cuts the last phase anyway."""
 
 
 def release_deadline(now: float, requested: float, granted: float) -> float:
-    """When the lock is released at the latest, in ``now``'s seconds."""
+    """The latest time at which the lock is released, on the clock of ``now``."""
     return now + (requested if granted >= requested else max(0.0, granted - RESERVE))
 
 
 def next_phase_seconds(phases: Sequence[PhasePlan], left: float) -> float:
-    """The seconds of the first of these phases, all of which are still to come, when ``left`` seconds are left.
+    """The seconds of the first of ``phases``, none of which has begun, when ``left`` seconds remain.
 
-    By the rule of ``budget.fit_phases``, to the millisecond.
+    Applies the rule of ``time_budget.fit_phases``, to the millisecond.
     """
     if left + _SLACK >= sum(phase.seconds for phase in phases):
         return float(phases[0].seconds)

@@ -1,6 +1,6 @@
 """What a shutdown would do to a set of pods: the document that ``lastcall plan`` prints.
 
-The document's shape is a contract: fields are added, never changed or taken away.
+The document's shape is a contract: fields may be added, never changed or removed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ _NAMED = 5
 
 
 class PlannedPod(Facts, frozen=True):
-    """A pod, the seconds that it gets, and those of its phase."""
+    """A pod with its grace period and its phase's duration, both in seconds."""
 
     pod: Pod
     seconds: int
@@ -27,12 +27,12 @@ class PlannedPod(Facts, frozen=True):
 
     @property
     def notes(self) -> list[str]:
-        """What a person should know about its end."""
+        """Notes for people on the pod's termination."""
         return termination_notes.notes_for_pod(self.pod, self.seconds, phase=self.phase)
 
 
 class PlannedPhase(Facts, frozen=True):
-    """A phase with its pods. ``start`` is when it begins at the latest, in seconds since the shutdown began."""
+    """A phase with its pods. ``start`` is its latest start, in seconds since the shutdown began."""
 
     priority: int
     seconds: int
@@ -41,7 +41,7 @@ class PlannedPhase(Facts, frozen=True):
 
 
 class ShutdownPlan(Facts, frozen=True):
-    """All phases in their order, those without pods too; none if graceful shutdown is disabled."""
+    """All phases in order, empty ones included; none if graceful shutdown is disabled."""
 
     enabled: bool
     phases: tuple[PlannedPhase, ...]
@@ -49,16 +49,16 @@ class ShutdownPlan(Facts, frozen=True):
 
     @property
     def total_seconds(self) -> int:
-        """How long the phases take at the most."""
+        """The longest time that the phases can take together."""
         return sum(phase.seconds for phase in self.phases)
 
 
 def build_plan(
     config: AgentConfig, pods: Sequence[Pod], *, node: str | None = None, granted: float = float("inf")
 ) -> ShutdownPlan:
-    """The plan for the pods that are scheduled on ``node``, or on any node as if it were one.
+    """The plan for the pods on ``node``; without ``node``, for the pods of all nodes as if they ran on one.
 
-    ``granted`` is how many seconds logind would wait.
+    ``granted`` is the number of seconds that logind would wait.
     """
     if not config.is_enabled:
         return ShutdownPlan(enabled=False, phases=(), warnings=config.warnings)
@@ -72,7 +72,7 @@ def build_plan(
 
 
 def to_json(plan: ShutdownPlan, warnings: Iterable[str] = ()) -> bytes:
-    """The plan as its JSON document; ``warnings`` of others go behind its own."""
+    """The plan as a JSON document; the caller's ``warnings`` follow the plan's own."""
     document = {
         "enabled": plan.enabled,
         "totalSeconds": plan.total_seconds,

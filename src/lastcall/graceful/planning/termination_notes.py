@@ -1,6 +1,7 @@
-"""What a person should know about a pod's end before it comes: short sentences.
+"""Notes for people on a pod's termination, before it happens: short sentences.
 
-The times inside it are ``termination``'s, in whole phases: how long a kill takes to be confirmed depends on the runtime.
+The times follow ``time_windows``, with the whole phase as the limit: how long the runtime takes to confirm a kill
+is not known in advance.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from lastcall.model.pods import SYSTEM_CLASSES, Container, LifecycleHandler, Pod
 
 
 def notes_for_pod(pod: Pod, seconds: int, *, phase: int) -> list[str]:
-    """Notes on a pod that gets so many seconds in a phase of ``phase`` seconds."""
+    """Notes on a pod that gets ``seconds`` in a phase of ``phase`` seconds."""
     return [
         *_time_notes(pod, seconds),
         *_hook_notes(pod, seconds, phase),
@@ -21,10 +22,10 @@ def notes_for_pod(pod: Pod, seconds: int, *, phase: int) -> list[str]:
 
 
 def sigterm_seconds(pod: Pod, seconds: int, *, phase: int) -> float | None:
-    """Seconds between SIGTERM and SIGKILL for the container with the longest preStop hook; None if nobody knows.
+    """Seconds between SIGTERM and SIGKILL for the container with the longest preStop hook; None if unknown.
 
-    Hooks run within the grace period, and SIGTERM follows when they end (Kubernetes: Container Lifecycle Hooks). How
-    long an exec or httpGet hook takes is not known before it has run.
+    Hooks run within the grace period, and SIGTERM follows when they end (Kubernetes: Container Lifecycle Hooks). The
+    duration of an exec or httpGet hook is not known before it has run.
     """
     lengths = [_hook_seconds(hook) for _, hook in _pre_stop_hooks(pod)]
     longest = max((length for length in lengths if length is not None), default=0)
@@ -38,7 +39,7 @@ def _phase_window(seconds: int, phase: int) -> TerminationWindow:
 
 
 def _seconds_after_hook(length: int, seconds: int, phase: int) -> float:
-    """Seconds between SIGTERM and SIGKILL after a hook that would take so long."""
+    """Seconds between SIGTERM and SIGKILL after a hook of ``length`` seconds."""
     window = _phase_window(seconds, phase)
     term = min(length, window.sigterm_deadline)
     return window.kill_time(term) - term
@@ -70,7 +71,7 @@ def _hook_notes(pod: Pod, seconds: int, phase: int) -> Iterator[str]:
 
 
 def _minimum_notes(pod: Pod, seconds: int, phase: int) -> Iterator[str]:
-    """Where a pod may run longer than the seconds that it gets; not said of hooks whose length is not known."""
+    """Says where a pod may run longer than its grace period; silent if the duration of a hook is unknown."""
     lengths = [_hook_seconds(hook) for _, hook in _pre_stop_hooks(pod)]
     window = _phase_window(seconds, phase)
     end = window.kill_time(min(max((length or 0 for length in lengths), default=0), window.sigterm_deadline))
@@ -94,7 +95,7 @@ def _deletion_notes(pod: Pod) -> Iterator[str]:
 
 
 def _pre_stop_hooks(pod: Pod) -> Iterator[tuple[Container, LifecycleHandler]]:
-    """The preStop hooks of what runs when the shutdown begins."""
+    """The preStop hooks of the containers that run when the shutdown begins: main containers and sidecars."""
     for container in (*pod.spec.containers, *list_sidecars(pod)):
         hook = container.pre_stop
         if hook:

@@ -1,4 +1,4 @@
-"""What becomes of the phases when less time is granted than they ask for."""
+"""How the phases shrink if logind grants less time than they ask for (pure)."""
 
 import math
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from lastcall.model.shutdown import PhasePlan
 
 
 def fit_phases(groups: Sequence[PhasePlan], granted: float) -> tuple[PhasePlan, ...]:
-    """The groups with seconds that fit into ``granted`` seconds (fractions are lost, ``inf`` is unlimited).
+    """The groups, scaled to fit into ``granted`` seconds (fractions are dropped, ``inf`` is unlimited).
 
-    Groups of priority 2000000000 and above keep their seconds, the others share the rest pro rata, rounded down. If not
-    even the critical groups fit, the others get nothing and the critical ones share what there is in the same way, so
-    that each loses the same part of its time: storage and network both need some. More time never takes seconds from
-    any group, and no group gets more than it asks for.
+    Groups of priority 2000000000 and above keep their seconds; the others share the rest pro rata, rounded down. If
+    even the critical groups do not fit, the others get nothing, and the critical groups share the granted time in the
+    same way. Each critical group then loses the same fraction, because storage and network both need some time. More
+    time never takes seconds from a group, and no group gets more than it asks for.
     """
     if granted >= sum(group.seconds for group in groups):
         return tuple(groups)

@@ -1,1 +1,1 @@
-"""One shutdown: its run, the end of each pod and container, the journal, and what others see of it."""
+"""One shutdown: its run, the termination of each pod and container, the journal, and the text of its events."""

@@ -1,7 +1,7 @@
-"""Ends the containers of one pod: hooks, SIGTERM, sidecars in their turn, SIGKILL at the exact moment.
+"""Terminates the containers of one pod: hooks, SIGTERM, sidecars in their turn, SIGKILL at the exact moment.
 
-The times come from ``termination``; this loop only waits and acts. Containers are ended all at once, sidecars after
-the main ones in the reverse of their order of start (KEP-753); their hooks run at once like everybody's.
+The times come from ``time_windows``; this loop only waits and acts. The main containers terminate all at once, and the
+sidecars after them, in the reverse of their start order (KEP-753). The sidecars' preStop hooks start at once.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ from lastcall.ports.node import Clock, HookResult, PodRuntime, RunningPod
 Tell = Callable[[JournalEvent], None]
 
 _RETRY = 0.25
-"""Seconds between two attempts to reach a runtime that is away."""
+"""Seconds between two attempts to reach an unavailable runtime."""
 
 
 class ContainersTermination:
-    """The end of the containers that ``live`` names.
+    """The termination of the containers in ``live``.
 
-    ``before`` tells by container what had been done already, in CLOCK_BOOTTIME seconds.
+    ``before`` holds, per container, the steps that were taken already, in CLOCK_BOOTTIME seconds.
     """
 
     def __init__(
@@ -57,15 +57,15 @@ class ContainersTermination:
         self._kills = {c.name for c in self._before.values() if c.kill is not None}
         self._uid = live.pod.metadata.uid
         self.codes: dict[str, int | None] = {}
-        """Of those that have ended, by name."""
+        """Exit codes of the ended containers, by name."""
 
     @property
     def any_killed(self) -> bool:
-        """Whether SIGKILL has ended one of them, or went out to one whose end is not known."""
+        """Whether SIGKILL ended a container, or was sent to one whose end is unknown."""
         return self._killed_before or any(was_killed(self.codes.get(name)) for name in self._kills)
 
     async def run(self) -> None:
-        """Returns when they have ended; being cancelled leaves them as they are."""
+        """Returns when the containers have ended; cancellation leaves them as they are."""
         if len(self.live.containers) == 1:  # as most are: no task of its own, which shows with a hundred pods at once
             await self._terminate_container(self._container_spec(*self.live.containers), after=())
         else:
@@ -104,7 +104,7 @@ class ContainersTermination:
         await self._stop_container(container.name)
 
     async def _run_hook(self, container: Container) -> None:
-        """At least once, as Kubernetes promises: a hook that an earlier life did not see the end of runs again."""
+        """Runs the hook at least once, as Kubernetes promises: a hook whose end was not journalled runs again."""
         hook, before = container.pre_stop, self._before.get(container.name)
         limit = self._time.window.sigterm_deadline - self._clock.boottime()
         if hook is None or limit <= 0 or (before and (before.hook_ended is not None or before.term is not None)):
@@ -122,7 +122,7 @@ class ContainersTermination:
         )
 
     async def _execute_hook(self, name: str, hook: LifecycleHandler, limit: float) -> HookResult:
-        """Runs it for ``limit`` seconds at most, for less if the pod's time is shortened meanwhile."""
+        """Runs the hook for at most ``limit`` seconds, and cuts it off if the pod's window shrinks below that."""
         running = asyncio.ensure_future(self._runtime.run_hook(self.live, name, hook, limit))
         try:
             if await wait_first(
@@ -170,7 +170,7 @@ class ContainersTermination:
         await self._kill_until_accepted(name)
 
     async def _kill_until_accepted(self, name: str) -> None:
-        """Repeats while the runtime is away; the phase's end, not this, is what gives up."""
+        """Retries while the runtime is unavailable; the end of the phase, not this function, gives up."""
         while True:
             try:
                 await self._runtime.kill_container(self.live.containers[name])

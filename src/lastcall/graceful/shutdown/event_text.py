@@ -1,4 +1,4 @@
-"""A shutdown's events as lines for the log and for a terminal (pure)."""
+"""A shutdown's events as text lines for the log and the terminal (pure)."""
 
 from lastcall.model.duration import format_seconds
 from lastcall.model.shutdown import (
@@ -22,18 +22,18 @@ from lastcall.model.shutdown import (
 
 
 class EventFormatter:
-    """Tells each event in one line for people; knows the pods' names from the events before."""
+    """Formats each event as one line for people; takes the pods' names from earlier events."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
 
     def format_event(self, event: JournalEvent) -> str:
-        """One line, or "" for what is only of interest in the report."""
+        """One line, or "" for an event that only the report shows."""
         self.remember_pod(event)
         return self._event_line(event)
 
     def remember_pod(self, event: JournalEvent) -> None:
-        """For an event that is not told: those after it may name its pod."""
+        """Remembers the pod's name without a line, so that later events can refer to the pod by name."""
         if isinstance(event, PodStarted):
             self._names[event.uid] = f"{event.namespace}/{event.name}"
 
@@ -43,7 +43,7 @@ class EventFormatter:
                 granted = "without limit" if event.granted is None else format_seconds(event.granted)
                 return f"shutdown {event.id} begins: {format_seconds(event.requested)} asked for, {granted} granted"
             case ShutdownResumed():
-                return "going on with the shutdown" + ("" if event.lock else "; no lock is held any more")
+                return "resuming the shutdown" + ("" if event.lock else "; no lock is held any more")
             case PhaseStarted():
                 return f"phase {event.index + 1} begins, {format_seconds(event.seconds)} at most"
             case PhaseShortened():
@@ -71,7 +71,7 @@ class EventFormatter:
 
 
 def needs_attention(event: JournalEvent) -> bool:
-    """Whether a person should look at it."""
+    """Whether the event needs a person's attention."""
     if isinstance(event, PodEnded):
         return event.outcome is PodOutcome.UNCONFIRMED
     if isinstance(event, HookEnded):

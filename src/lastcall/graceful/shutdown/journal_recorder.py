@@ -1,4 +1,4 @@
-"""Where the events of a shutdown go: into the journal first, then to whoever listens."""
+"""Records a shutdown's events: first in the journal, then with the listeners."""
 
 import asyncio
 import logging
@@ -14,43 +14,43 @@ log = logging.getLogger(__name__)
 
 
 class JournalRecorder:
-    """Appends every event to the journal before anybody acts on it; a journal that cannot be written stops nothing."""
+    """Appends every event to the journal before anything acts on it; a write error never stops the shutdown."""
 
     def __init__(self, listeners: Sequence[Listener]) -> None:
         self._listeners = tuple(listeners)
         self._journal: JournalFile | None = None
         self._syncs = OrderedTaskGroup()
         self.events: list[JournalEvent] = []
-        """Those of the shutdown whose journal is in use, also if it cannot be written."""
+        """The events of the current journal's shutdown, kept even if the journal cannot be written."""
 
     def switch_journal(self, journal: JournalFile | None) -> None:
-        """Where the events of another shutdown are written from now on; None for nowhere."""
+        """Switches to another shutdown's journal; None for no journal."""
         self._journal = journal
         self.events = []
 
     def record(self, event: JournalEvent) -> None:
-        """Writes it, and tells the listeners. In the kernel's hands when this returns: it survives this process."""
+        """Appends the event and notifies the listeners. On return the kernel has it: it survives this process."""
         if self._journal:
             try:
                 self._journal.append(to_line(event))
             except OSError as error:
-                log.error("the journal cannot be written, going on without it: %s", error)
+                log.error("the journal cannot be written, continuing without it: %s", error)
                 self._journal = None
         self._notify_listeners(event)
 
     def replay(self, events: Sequence[JournalEvent]) -> None:
-        """Tells the listeners what an earlier life of this program has journalled."""
+        """Passes the events of an earlier process to the listeners, without writing them again."""
         for event in events:
             self._notify_listeners(event)
 
     def start_sync(self) -> "asyncio.Task[None] | None":
-        """Begins to bring what was told to the disk, where it survives the machine."""
+        """Starts an fsync of the events recorded so far, so that they survive a crash of the machine."""
         if not self._journal:
             return None
         return self._syncs.start(self._sync_journal(self._journal), "journal sync")
 
     async def wait_for_sync(self) -> None:
-        """Waits for what ``start_sync`` began."""
+        """Waits for the syncs that ``start_sync`` started."""
         await self._syncs.join()
 
     def _notify_listeners(self, event: JournalEvent) -> None:
@@ -62,4 +62,4 @@ class JournalRecorder:
         try:
             await journal.sync()
         except OSError as error:
-            log.error("the journal cannot be brought to the disk: %s", error)
+            log.error("the journal cannot be synced to disk: %s", error)

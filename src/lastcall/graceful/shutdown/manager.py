@@ -30,16 +30,16 @@ from lastcall.model.shutdown_fold import fold_events
 from lastcall.ports.node import Clock, JournalFile, Journals, NodeFace, PodRuntime
 
 DISK_SECONDS = 1.0
-"""How long what goes to the disk waits at the beginning: an fsync and its thread would hold up the SIGTERMs."""
+"""Delay in seconds before the first disk writes of a shutdown: an fsync and its thread would hold up the SIGTERMs."""
 
 BACK_SECONDS = 5.0
-"""Between two attempts to be a ready node again."""
+"""Seconds between two attempts to make the node ready again."""
 
 log = logging.getLogger(__name__)
 
 
 class NodeShutdownManager:
-    """This node's shutdowns. ``wake`` is called when the phases of the one under way are over."""
+    """This node's shutdowns. ``wake`` is called when the current shutdown's phases are over."""
 
     def __init__(
         self,
@@ -72,34 +72,34 @@ class NodeShutdownManager:
         self._ended: float | None = None
         self._writing = asyncio.Lock()
         self.deadline = 0.0
-        """When the lock is released at the latest (CLOCK_BOOTTIME)."""
+        """The latest time at which the lock is released (CLOCK_BOOTTIME seconds)."""
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left to do but to release the lock: the phases are over, or the deadline is."""
+        """Whether only the release of the lock remains: the phases are over, or the deadline has passed."""
         return self._task is None or self._task.done() or self._clock.boottime() >= self.deadline
 
     def recover(self) -> None:
-        """Reads what an earlier life of this program left; what it means is known when logind has answered."""
+        """Reads the newest journal of an earlier process; its meaning is known only after logind has answered."""
         self._left = self._read_latest()
 
     @property
     def has_unfinished_shutdown(self) -> bool:
-        """Whether an earlier life left a shutdown in this boot, and logind has not been asked yet what became of it."""
+        """Whether an earlier process left a shutdown in this boot whose fate logind has not yet confirmed."""
         return self._resume_decision(preparing=True) in (ResumeDecision.RESUME, ResumeDecision.ALREADY_RELEASED)
 
     def close_if_cancelled(self, *, preparing: bool) -> None:
-        """Closes, as soon as logind has answered, what was called off while nobody looked."""
+        """Closes a shutdown that was cancelled while no agent ran, as soon as logind has answered."""
         if preparing or self._left is None:
             return
         verdict, (record, _), self._left = self._resume_decision(preparing=False), self._left, None
         self._wake()
         if verdict is ResumeDecision.CANCELLED:
             self._reopen_journal(record)
-            self._start_return("it was called off while no agent was running", mode=record.mode)
+            self._start_return("it was cancelled while no agent was running", mode=record.mode)
 
     async def begin(self, config: AgentConfig, *, granted: float | None, how: str, lock: bool) -> None:
-        """Begins, or goes on with what an earlier life of this program began in this boot."""
+        """Begins a shutdown, or resumes the one that an earlier process began in this boot."""
         await self._stop_returning()
         verdict, left, self._left = self._resume_decision(preparing=True), self._left, None
         if verdict is ResumeDecision.ALREADY_RELEASED and left:
@@ -111,21 +111,21 @@ class NodeShutdownManager:
             self._start_new(config, granted=granted, how=how, lock=lock, taken_over=taken_over)
 
     def cancel_shutdown(self, why: str) -> None:
-        """The machine stays up: no further pod is begun, the node will be ready again."""
+        """Cancels the shutdown: no further pod is terminated, and the node becomes ready again."""
         if self._run:
             self._run.stop()
         self._called_off, self._run, self._task = self._run, None, None
         self._start_return(why, mode=self._mode)
 
     def record_release(self) -> None:
-        """The lock has been closed: writes that down. At once, no I/O but the journal's."""
+        """Records that the lock has been released. Returns at once; the only I/O is the journal's."""
         phases_over = self._task is None or self._task.done()
         why = "all phases are over" if phases_over else "the time is over"
         self._recorder.record(LockReleased(at=self._clock.boottime(), why=why))
         self._write_state(ended=self._clock.wall())
 
     async def close(self) -> None:
-        """The program ends; what is under way is left for its next life."""
+        """Stops this process's work; the next process resumes a shutdown under way."""
         if self._task:
             await cancel_and_wait(self._task)
         for run in (self._run, self._called_off):
@@ -140,7 +140,7 @@ class NodeShutdownManager:
         return resume_decision(self._left[0] if self._left else None, boot_id=self._boot_id, preparing=preparing)
 
     def _reopen_journal(self, record: ShutdownRecord) -> None:
-        """Goes on with an earlier life's journal."""
+        """Continues the journal of an earlier process."""
         self._began = record.wall
         self._recorder.switch_journal(self._open_journal(self._journals.reopen, record.id))
 
@@ -148,11 +148,11 @@ class NodeShutdownManager:
         try:
             return verb(shutdown_id)
         except (OSError, LastcallError) as error:
-            log.error("no journal can be written, going on without it: %s", error)
+            log.error("the journal cannot be written, continuing without it: %s", error)
             return None
 
     def _finish_released(self, record: ShutdownRecord) -> None:
-        """An earlier life has released the lock: nothing is left to do."""
+        """Adopts a shutdown whose lock an earlier process released: nothing remains to be done."""
         self._reopen_journal(record)
         self._mode = record.mode
         self.deadline = 0.0
@@ -160,10 +160,10 @@ class NodeShutdownManager:
             self._node.refuse_pods()
 
     def _start_return(self, why: str, *, mode: ShutdownMode) -> None:
-        self._returning = self._background.start(self._return_to_ready(why, mode), "be a ready node again")
+        self._returning = self._background.start(self._return_to_ready(why, mode), "make the node ready again")
 
     async def _return_to_ready(self, why: str, mode: ShutdownMode) -> None:
-        """The journal is closed when the node is ready again: if this life ends before, the next one sees to it."""
+        """Closes the journal only when the node is ready again, so that the next process can finish the return."""
         if self._called_off:
             await self._called_off.withdraw_announcement()
         while mode is ShutdownMode.ENFORCE:
@@ -180,13 +180,13 @@ class NodeShutdownManager:
         self._write_state(ended=self._clock.wall())
 
     async def _stop_returning(self) -> None:
-        """Another shutdown begins, maybe before the node was a ready one again."""
+        """Stops the return to ready, because another shutdown begins; the node may not have become ready yet."""
         if self._returning and not self._returning.done():
             await cancel_and_wait(self._returning)
             self._record_cancelled("another shutdown began")
 
     async def _take_over_pods(self) -> dict[str, PodRecord]:
-        """The pods whose end was begun by a shutdown that was called off: the new one goes on with them."""
+        """The pods that a cancelled shutdown began to terminate; the new shutdown takes them over."""
         run, self._called_off = self._called_off, None
         if run is None:
             return {}
@@ -261,7 +261,7 @@ class NodeShutdownManager:
         self._write_state(ended=None)
 
     async def _run_guarded(self, run: ShutdownRun) -> None:
-        """A mistake of ours must neither keep the machine from going down nor go unseen."""
+        """An error of ours must neither keep the machine from shutting down nor stay hidden."""
         try:
             await run.run_phases()
         except Exception as error:
@@ -271,9 +271,9 @@ class NodeShutdownManager:
             )
 
     def _write_state(self, *, ended: float | None) -> None:
-        """The journal and the kubelet's state file go to the disk: at the end at once, at the beginning a little later.
+        """Writes the journal and the kubelet's state file to disk: at once at the end, a little later at the beginning.
 
-        Only the machine's death makes a difference, and that is what the lock holds up.
+        Only a crash of the machine would lose them meanwhile, and the lock delays the machine's shutdown.
         """
         self._ended = ended
         self._background.start(self._write_to_disk(after=DISK_SECONDS if ended is None else 0.0), "to disk")
@@ -281,11 +281,11 @@ class NodeShutdownManager:
     async def _write_to_disk(self, *, after: float) -> None:
         await self._clock.sleep(after)
         self._recorder.start_sync()
-        async with self._writing:  # in turn, so that the newer state is the one that stays
+        async with self._writing:  # serialized, so that the newer state is written last
             try:
                 await self._journals.write_kubelet_state(self._began, self._ended)
             except OSError as error:
-                log.error("the shutdown's start and end cannot be written for those who read the kubelet's: %s", error)
+                log.error("the kubelet's state file with the shutdown's start and end cannot be written: %s", error)
 
     def _read_latest(self) -> tuple[ShutdownRecord, Sequence[AnyEvent]] | None:
         try:
@@ -298,6 +298,6 @@ class NodeShutdownManager:
 
 
 def _shutdown_id(wall: float) -> str:
-    """The moment in UTC, to the millisecond: sorts by time and is quickly typed."""
+    """The time in UTC, to the millisecond: sorts by time and is quick to type."""
     moment = dt.datetime.fromtimestamp(wall, dt.UTC)
     return f"{moment:%Y%m%d-%H%M%S}-{moment.microsecond // 1000:03d}"

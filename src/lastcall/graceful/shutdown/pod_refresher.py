@@ -1,4 +1,4 @@
-"""Asks the runtime what runs while a shutdown goes on, without holding it up."""
+"""Refreshes the list of running pods during a shutdown, without holding it up."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,17 +8,17 @@ from lastcall.graceful.shutdown.roster import Roster
 from lastcall.ports.node import Clock, PodRuntime, RunningPod
 
 LOOK_AFTER = 0.05
-"""How long the first fresh list of pods waits, unless it is needed: asked for at once, it would delay the SIGTERMs."""
+"""Delay before the first fresh list, unless it is needed earlier: an immediate request would delay the SIGTERMs."""
 
 LOOK_SECONDS = 1.0
-"""How long one fresh list is waited for, in all, before the one at hand has to do: the phases' time is worth more."""
+"""How long to wait for one fresh list in all before the current one must do: the phases need the time more."""
 
 LAST_LOOK_SECONDS = 5.0
-"""The same, where nothing but the first fresh list is left to wait for: what only it has would get no SIGTERM."""
+"""The same limit when only the first fresh list is still awaited: pods that only it shows would get no SIGTERM."""
 
 
 class PodRefresher:
-    """Keeps the roster up to date. ``note`` is told why a list could not be had, ``found`` is called after each look."""
+    """Keeps the roster up to date. ``note`` gets the reason of a failed refresh; ``found`` is called after each one."""
 
     def __init__(
         self,
@@ -39,27 +39,27 @@ class PodRefresher:
         self._asked = 0.0
         self._noted = ""
         self.seen = False
-        """Whether a fresh list has come."""
+        """Whether a fresh list has arrived."""
 
     async def read_cached(self) -> bool:
-        """Takes the list that the runtime has ready; False if it does not answer."""
+        """Reads the runtime's cached list; False if the runtime does not answer."""
         return await self._update_roster(self._runtime.list_pods())
 
     def start_refresh(self, *, after: float = 0.0) -> None:
-        """Begins to get a fresh list, in so many seconds or when it is needed, if that is not under way already."""
+        """Requests a fresh list after that many seconds or when it is needed, unless a request is under way."""
         if self._look is None or self._look.done():
             self._asked = self._clock.boottime()
             self._look = asyncio.create_task(self._refresh_list(after), name="look for pods")
 
     async def wait_for_refresh(self, within: float = LOOK_SECONDS) -> None:
-        """Waits for the list that ``start_refresh`` asks for, until so many seconds after it was asked for."""
+        """Waits for the requested list, until ``within`` seconds after its request."""
         self._needed.set()
         left = self._asked + within - self._clock.boottime()
         if self._look and left > 0:
             await wait_first(wait_any(self._look), self._clock.sleep(left))
 
     async def close(self) -> None:
-        """Asks no more."""
+        """Cancels the request under way."""
         if self._look:
             await cancel_and_wait(self._look)
 
@@ -70,12 +70,12 @@ class PodRefresher:
         self._found()
 
     async def _update_roster(self, asked: Awaitable[Sequence[RunningPod]]) -> bool:
-        """Whatever goes wrong, the pods that are known are ended."""
+        """Updates the roster. Any error leaves it as it is, so that the known pods are terminated all the same."""
         try:
             self._roster.update(await asked)
         except Exception as error:
             if str(error) != self._noted:
-                self._note(f"the runtime does not say what runs: {error}")
+                self._note(f"the container runtime cannot list its pods: {error}")
             self._noted = str(error)
             return False
         self._noted = ""

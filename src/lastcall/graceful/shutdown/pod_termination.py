@@ -1,4 +1,4 @@
-"""Sees one pod off: its containers, also those that were started meanwhile, then its sandbox and its last status."""
+"""Terminates one pod: its containers, including those started meanwhile, then its sandbox and its last status."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -24,15 +24,19 @@ from lastcall.ports.node import Clock, NodeFace, PodRuntime, RunningPod
 SANDBOX_SECONDS = 2.0
 """How long a phase waits, out of its own time, for the sandbox of a pod whose containers have ended.
 
-Its network is torn down meanwhile, for which the pods of a later phase may be needed; but who hangs there holds nobody up.
+The teardown removes the pod's network, for which it may need the pods of a later phase; the limit keeps a teardown
+that hangs from holding up those phases.
 """
 
 _RETRY = 0.25
-"""Seconds between two attempts to reach a runtime that is away."""
+"""Seconds between two attempts to reach an unavailable runtime."""
 
 
 class PodTermination:
-    """One pod on its way. ``before`` as of ``ContainersTermination``; ``called_off`` says whether the machine stays up after all."""
+    """One pod's termination.
+
+    ``before`` as in ``ContainersTermination``; ``called_off`` returns whether the shutdown was cancelled.
+    """
 
     def __init__(
         self,
@@ -59,10 +63,10 @@ class PodTermination:
         self._codes: dict[str, int | None] = {}
 
     async def terminate_containers(self) -> None:
-        """Returns when none of it runs any more, and has told so.
+        """Returns when no container of the pod runs any more and the pod's end is recorded.
 
-        The list that this began with may be seconds old. A container that the kubelet has started since, in the place
-        of another or after an init container, has its hook, its SIGTERM and what is left of the pod's time as well.
+        The initial list may be seconds old. A container that the kubelet has started since, as a replacement or after
+        an init container, also gets its hook, its SIGTERM and the rest of the pod's time.
         """
         now: RunningPod | None = self._live
         before = self._before
@@ -79,9 +83,9 @@ class PodTermination:
         self._tell(PodEnded(at=self._clock.boottime(), uid=self._live.pod.metadata.uid, outcome=outcome))
 
     async def tear_down_sandbox(self) -> None:
-        """Tears it down, as soon as the runtime can be reached.
+        """Tears the sandbox down, and retries while the runtime is unavailable.
 
-        A shutdown that was called off asks for it once and no more: what the runtime does not hear then is the kubelet's.
+        After a cancellation it tries only once, because the kubelet then owns the sandbox.
         """
         while True:
             try:
@@ -94,12 +98,12 @@ class PodTermination:
                 return None
 
     async def write_last_status(self) -> None:
-        """Returns when it is written."""
+        """Reports the pod's end to the node; returns when the last status is written."""
         if await self._node.report_pod_ended(self._live, self._codes):
             self._tell(PodUnmounted(at=self._clock.boottime(), uid=self._live.pod.metadata.uid))
 
     async def _find_restarted(self) -> RunningPod | None:
-        """What runs all the same. After a cancel it is the kubelet's: it has started it, and it stays."""
+        """The containers that still run. None after a cancellation: they then belong to the kubelet."""
         while not self._called_off():
             try:
                 now = await self._runtime.reread_pod(self._live)
@@ -115,7 +119,7 @@ class PodTermination:
 def initial_events(
     live: RunningPod, index: int, time: AdjustableWindow, record: PodRecord | None, *, clock: Clock
 ) -> Iterator[JournalEvent]:
-    """What the journal gets first, made when the pod's turn comes: the first of a hundred waits for no other."""
+    """The pod's first journal events, made when its turn comes, so that no pod waits for the events of all others."""
     at = clock.boottime() if record else time.window.started
     asked = live.pod.spec.termination_grace_period_seconds
     yield PodStarted(
@@ -133,7 +137,7 @@ def initial_events(
 
 
 async def record_absent_pod(record: PodRecord, *, node: NodeFace, clock: Clock, tell: Tell) -> None:
-    """It has ended while nobody looked. Raises what the node does."""
+    """Records the end of a pod that ended while no agent ran. Raises what ``node.report_pod_ended`` raises."""
     killed = any(container.kill is not None and was_killed(container.exit_code) for container in record.containers)
     tell(PodEnded(at=clock.boottime(), uid=record.uid, outcome=PodOutcome.KILLED if killed else PodOutcome.GRACEFUL))
     pod = Pod(metadata=ObjectMetadata(name=record.name, namespace=record.namespace, uid=record.uid))

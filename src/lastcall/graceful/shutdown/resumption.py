@@ -1,4 +1,4 @@
-"""What a restarted agent makes of the journal that it finds (pure)."""
+"""How a restarted agent resumes or closes the newest journal (pure)."""
 
 from enum import Enum
 from typing import TypeVar
@@ -20,20 +20,20 @@ F = TypeVar("F", bound=Facts)
 
 
 class ResumeDecision(Enum):
-    """What the newest journal means now."""
+    """What the newest journal calls for."""
 
     NOTHING = "there is none, or it is closed"
     RESUME = "this shutdown is under way: go on with the time that is left"
     ALREADY_RELEASED = "the lock was released already: the machine is going down"
-    CANCELLED = "the shutdown was cancelled while nobody looked: be a ready node again"
-    EARLIER_BOOT = "the machine went down with it; it is history"
+    CANCELLED = "the shutdown was cancelled while no agent ran: make the node ready again"
+    EARLIER_BOOT = "it belongs to an earlier boot, which is over"
 
 
 def resume_decision(record: ShutdownRecord | None, *, boot_id: str, preparing: bool) -> ResumeDecision:
     """What to do about the newest journal.
 
-    It is resumed only in the boot that wrote it and while logind says that the shutdown is under way: anything else
-    would end the pods of a machine that stays up.
+    A shutdown is resumed only in the boot that wrote it and while logind reports it under way. Otherwise the agent
+    would terminate the pods of a machine that stays up.
     """
     if record is None:
         return ResumeDecision.NOTHING
@@ -47,7 +47,7 @@ def resume_decision(record: ShutdownRecord | None, *, boot_id: str, preparing: b
 
 
 def pods_by_uid(record: ShutdownRecord) -> dict[str, PodRecord]:
-    """Its pods by uid, with CLOCK_BOOTTIME seconds in place of all offsets."""
+    """The record's pods by uid, with CLOCK_BOOTTIME seconds instead of offsets."""
     return {
         pod.uid: structs.replace(
             _shift_times(pod, record.boottime, "started", "ended"),
@@ -61,7 +61,7 @@ def pods_by_uid(record: ShutdownRecord) -> dict[str, PodRecord]:
 
 
 def replay_events(record: PodRecord, at: float) -> list[JournalEvent]:
-    """What a shutdown that was called off had done to a pod, as events of ``at``: for the journal of the next one."""
+    """A cancelled shutdown's steps for a pod, as events at ``at``, for the journal of the next shutdown."""
     events: list[JournalEvent] = []
     for container in record.containers:
         uid, name = record.uid, container.name

@@ -1,4 +1,4 @@
-"""Which pods a shutdown knows, and how far it has come with each."""
+"""The pods that a shutdown knows, and each pod's progress."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,7 @@ from lastcall.ports.node import RunningPod
 
 
 class Roster:
-    """Pods by uid: waiting, open (their end has begun) or done. ``before`` is what an earlier life had done."""
+    """Pods by uid: waiting, open (termination has begun) or done. ``before`` is the record of an earlier process."""
 
     def __init__(self, plan: Sequence[PhasePlan], before: ShutdownRecord | None) -> None:
         self._plan = tuple(plan)
@@ -22,13 +22,13 @@ class Roster:
         self._done = {pod.uid for pod in before.pods if pod.outcome} if before else set[str]()
 
     def update(self, found: Iterable[RunningPod]) -> None:
-        """The pods that run now. Who has ended by itself is not waited for any more."""
+        """Takes over the list of running pods. A waiting pod that ended by itself is dropped."""
         going = {uid: live for uid, live in self._pods.items() if uid in self._open}
         self._pods = going | {live.pod.metadata.uid: live for live in found if not live.pod.is_finished}
         self._phases = {uid: index_for(self._plan, pod_priority(live.pod)) for uid, live in self._pods.items()}
 
     def waiting_pods(self, index: int) -> list[RunningPod]:
-        """Pods of this phase or, if they were found late, of one before it, whose end has not begun; by name."""
+        """The pods whose termination has not begun, of this phase or, if found late, of an earlier one; by name."""
         mine = (
             live
             for uid, live in self._pods.items()
@@ -37,20 +37,20 @@ class Roster:
         return sorted(mine, key=lambda live: live.pod.key)
 
     def running_pod(self, uid: str) -> RunningPod | None:
-        """The pod, if it ran when last looked at."""
+        """The pod, if it ran at the last update."""
         return self._pods.get(uid)
 
     def count_kills(self, waiting: Iterable[RunningPod]) -> int:
-        """How many kills a phase keeps time for: pods that a kubelet has made anew since their end take none of it."""
+        """Containers that may need SIGKILL time in this phase, without pods that the kubelet recreated."""
         return sum(len(live.containers) for live in waiting if live.pod.metadata.uid not in self._done)
 
     def remaining_phases(self, index: int) -> list[PhasePlan]:
-        """The phase ``index`` and those after it that have pods."""
+        """The phase ``index``, and the later phases that have pods."""
         busy = set(self._phases.values())
         return [phase for i, phase in enumerate(self._plan) if i == index or (i > index and i in busy)]
 
     def mark_begun(self, uid: str) -> None:
-        """A pod's end begins."""
+        """Marks that the pod's termination has begun."""
         self._open[uid] = None
         self._ended.discard(uid)
         if uid in self._done:
@@ -59,7 +59,7 @@ class Roster:
             self._sandboxes[uid] = self._pods[uid].sandbox
 
     def mark_containers_ended(self, uid: str) -> None:
-        """Its containers have ended; what is left is its sandbox and its last status."""
+        """Marks that its containers have ended; its sandbox and its last status remain."""
         self._ended.add(uid)
 
     def have_containers_ended(self, uid: str) -> bool:
@@ -67,14 +67,14 @@ class Roster:
         return uid in self._ended
 
     def mark_done(self, uid: str) -> None:
-        """A pod has ended, or is given up."""
+        """Marks that the pod has ended or was given up."""
         self._open.pop(uid, None)
         self._done.add(uid)
 
     def _is_done(self, live: RunningPod) -> bool:
-        """One that runs in another sandbox than the one that has ended was made anew before the kubelet was stopped.
+        """Whether the pod is done. One that runs in another sandbox was recreated before the kubelet stopped.
 
-        It comes back once: who makes it anew again is a kubelet that is not stopped, and there is no end to that.
+        A recreated pod is terminated once more. A second recreation means that the kubelet still runs: we would loop.
         """
         uid = live.pod.metadata.uid
         same = self._sandboxes.get(uid, live.sandbox) == live.sandbox
@@ -82,5 +82,5 @@ class Roster:
 
     @property
     def open_uids(self) -> list[str]:
-        """The uids of the pods whose end has begun and not come, in the order in which it began."""
+        """The uids of the pods whose termination has begun and not finished, in the order in which it began."""
         return list(self._open)

@@ -1,7 +1,7 @@
-"""Carries out one shutdown: phase after phase, lowest priority first, each within its seconds.
+"""Runs one shutdown: phase after phase, lowest priority first, each within its seconds.
 
-No phase begins before the one before it has ended or run out; the kills of stragglers are confirmed within their
-phase; being told to stop takes effect between two pods.
+A phase begins only after the one before it has finished or run out of time. A phase keeps time to confirm the kills
+of its remaining containers. ``stop`` takes effect between two pods.
 """
 
 import asyncio
@@ -39,20 +39,20 @@ from lastcall.model.shutdown import (
 from lastcall.ports.node import Clock, NodeFace, PodRuntime, RunningPod
 
 ANNOUNCE_SECONDS = 2.0
-"""How long the first kill waits for what comes before it (ports.NodeFace): the pods' time is worth more."""
+"""How long the first SIGTERM waits for the announcement (``NodeFace.begin_shutdown``): the pods need the time more."""
 
 RETRY_SECONDS = 0.25
-"""Between two attempts to get a first list of pods from a runtime that is away."""
+"""Seconds between two attempts to get a first list of pods from an unavailable runtime."""
 
 _SAME = 0.01
-"""Seconds that no phase is shortened for: its time is journalled in milliseconds."""
+"""Seconds; a smaller difference does not shorten a phase, whose time is journalled in milliseconds."""
 
 
 class ShutdownRun:
     """One shutdown.
 
-    ``before`` is its record so far, if an earlier life of the agent began it. ``taken_over`` are the pods, by uid and
-    with times in CLOCK_BOOTTIME, whose end was begun by a shutdown before this one, which was called off.
+    ``before`` is its record so far, if an earlier process began it. ``taken_over`` are the pods that an earlier,
+    cancelled shutdown began to terminate, by uid and with times in CLOCK_BOOTTIME seconds.
     """
 
     def __init__(
@@ -85,60 +85,62 @@ class ShutdownRun:
         self._announcing: asyncio.Future[None] | None = None
         self._stopped = False
         self._changed = asyncio.Event()
-        self._looked = False
+        self._refreshed = False
         self._times: dict[str, AdjustableWindow] = {}
-        self._pulse = RuntimeProbe(runtime, clock=clock, tell=tell)
-        self._lookout = PodRefresher(runtime, self._roster, clock=clock, note=self._record_note, found=self._on_refresh)
+        self._probe = RuntimeProbe(runtime, clock=clock, tell=tell)
+        self._refresher = PodRefresher(
+            runtime, self._roster, clock=clock, note=self._record_note, found=self._on_refresh
+        )
 
     def stop(self) -> None:
-        """No further pod is begun; those whose end has begun are let finish. At once, no I/O."""
+        """No further pod is begun; those under way finish. Returns at once, without I/O."""
         self._stopped = True
         self._changed.set()
 
     async def run_phases(self) -> None:
-        """Returns when the last phase is over, or at once after ``stop``."""
+        """Returns when the last phase is over, or promptly after ``stop``."""
         await self._announce_shutdown()
-        pulse = asyncio.create_task(self._pulse.run(), name="the runtime's pulse")
+        probing = asyncio.create_task(self._probe.run(), name="runtime probe")
         try:
             if not await self._wait_for_first_list():
                 return
-            self._lookout.start_refresh(after=LOOK_AFTER)
+            self._refresher.start_refresh(after=LOOK_AFTER)
             if self._before:
-                await self._lookout.wait_for_refresh()
+                await self._refresher.wait_for_refresh()
                 self._resume_earlier_pods()
             for index in range(len(self._plan)):
                 if index:
-                    self._lookout.start_refresh()
-                if (index or not self._roster.waiting_pods(index)) and not self._pulse.silent:
-                    await self._lookout.wait_for_refresh()
+                    self._refresher.start_refresh()
+                if (index or not self._roster.waiting_pods(index)) and not self._probe.silent:
+                    await self._refresher.wait_for_refresh()
                 if self._stopped:
                     return
                 await self._run_phase(index)
             await self._wait_for_last_kills()
             await self._report_finished()
         finally:
-            await cancel_and_wait(pulse)
-            await self._lookout.close()
+            await cancel_and_wait(probing)
+            await self._refresher.close()
 
     async def withdraw_announcement(self) -> None:
-        """After ``stop``: when this returns, nobody tells the node any more that it goes down."""
+        """Cancels the announcement after ``stop``; nothing marks the node as shutting down once this has returned."""
         if self._announcing:
             await cancel_and_wait(self._announcing)
 
     @property
     def open_uids(self) -> list[str]:
-        """The uids of the pods whose end has begun and not come, also of those that their phase has given up."""
+        """The uids of the pods whose termination has begun and not finished, also of those given up by their phase."""
         return [
             uid for uid, end in self._ends.items() if not end.done() and not self._roster.have_containers_ended(uid)
         ]
 
     async def abandon(self) -> None:
-        """What is under way is left as it is, for another shutdown or the next life of the program to go on with."""
+        """Leaves what is under way as it is, for another shutdown or the next process to resume."""
         await self.withdraw_announcement()
         await self._group.cancel()
         await self._sandboxes.cancel()
 
-    # -- what there is -------------------------------------------------------------------------------------------------
+    # -- preparation ---------------------------------------------------------------------------------------------------
 
     async def _announce_shutdown(self) -> None:
         if self._mode is ShutdownMode.OBSERVE:
@@ -147,19 +149,19 @@ class ShutdownRun:
         self._announcing = asyncio.ensure_future(self._node.begin_shutdown(self._deadline))
         if not await self._wait_at_most(ANNOUNCE_SECONDS, self._announcing):
             self._record_note(
-                f"what comes before the first kill is not done after {ANNOUNCE_SECONDS:g} s; the pods are ended all the same"
+                f"the announcement of the shutdown is not finished after {ANNOUNCE_SECONDS:g} s; the pods are terminated anyway"
             )
 
     async def _wait_for_first_list(self) -> bool:
-        """There is nothing to go by without one: a runtime that is away is waited for, out of the phases' time."""
-        while not await self._lookout.read_cached():
+        """Waits for a first list of pods, out of the phases' time; False if ``stop`` or the deadline comes first."""
+        while not await self._refresher.read_cached():
             if self._stopped or self._clock.boottime() >= self._deadline:
                 return False
             await self._clock.sleep(RETRY_SECONDS)
         return True
 
     def _resume_earlier_pods(self) -> None:
-        """With the pods that an earlier life had begun with and that belong to no phase any more."""
+        """Resumes pods that an earlier process began to terminate and that no phase contains any more."""
         for record in self._records.values():
             live = self._roster.running_pod(record.uid)
             if live and record.outcome is PodOutcome.UNCONFIRMED:
@@ -177,7 +179,7 @@ class ShutdownRun:
             self._record_note(f"{key}: its last status could not be written: {type(error).__name__}: {error}")
 
     async def _wait_at_most(self, seconds: float, task: "asyncio.Future[None]") -> bool:
-        """Waits for a task, which is left running if it takes longer; what it raises is noted. Whether it is done."""
+        """Waits for a task and leaves it running after the time limit; notes its error. Returns whether it is done."""
         alarm = asyncio.ensure_future(self._clock.sleep(seconds))
         try:
             await wait_any(task, alarm)
@@ -188,7 +190,7 @@ class ShutdownRun:
         return task.done()
 
     def _on_refresh(self) -> None:
-        self._looked = True
+        self._refreshed = True
         self._changed.set()
 
     def _record_note(self, text: str) -> None:
@@ -211,13 +213,13 @@ class ShutdownRun:
         self._tell(PhaseEnded(at=self._clock.boottime(), index=index, end=over))
 
     async def _find_missed_pods(self, index: int) -> Sequence[RunningPod]:
-        """Pods that are found when the last phase has no other: the shutdown is not over before a fresh list has come."""
-        if index == len(self._plan) - 1 and not (self._lookout.seen or self._pulse.silent or self._stopped):
-            await self._lookout.wait_for_refresh(LAST_LOOK_SECONDS)
+        """An empty last phase's pods from a fresh list: the shutdown must not end on an outdated list."""
+        if index == len(self._plan) - 1 and not (self._refresher.seen or self._probe.silent or self._stopped):
+            await self._refresher.wait_for_refresh(LAST_LOOK_SECONDS)
         return self._roster.waiting_pods(index)
 
     def _give_up_open_pods(self) -> PhaseEnd:
-        """The seconds are over: what is open is waited for no more. It ran out if a container may still run."""
+        """Gives up the open pods at the phase's end. Returns RAN_OUT if a container may still run, else DONE."""
         over = PhaseEnd.DONE
         for uid in self._roster.open_uids:
             self._roster.mark_done(uid)
@@ -227,7 +229,7 @@ class ShutdownRun:
         return over
 
     def _start_phase_time(self, index: int, waiting: Sequence[RunningPod]) -> PhaseTime:
-        """The time of a phase with these pods that begins now, or began in an earlier life."""
+        """The phase's time: recorded by an earlier process, or begun now and journalled."""
         record = self._before.phases[index] if self._before else None
         if self._before and record and record.started is not None and record.given is not None:
             started, seconds = self._before.boottime + record.started, record.given
@@ -239,10 +241,10 @@ class ShutdownRun:
         return phase_time(started, seconds, kills, self._deadline)
 
     def _shorten_phase(self, index: int, time: PhaseTime) -> PhaseTime:
-        """The time of the phase that runs after another look, which may have found pods of later phases.
+        """The running phase's time after a refresh, which may have found pods of later phases.
 
-        It gets what it would have got had they been known when it began, and never more than it has: the runtime has been
-        told already when to kill.
+        The phase gets what it would have got if those pods had been known at its start. It never gets more than it has,
+        because the runtime already knows when to kill.
         """
         seconds = remaining_time.next_phase_seconds(self._roster.remaining_phases(index), self._deadline - time.started)
         if seconds > time.seconds - _SAME:
@@ -256,13 +258,13 @@ class ShutdownRun:
         return shorter
 
     async def _run_until_phase_end(self, index: int, time: PhaseTime) -> PhaseEnd:
-        """Begins the phase's pods, also those that are found while it runs, and waits for them until its end."""
+        """Begins the phase's pods, including those found meanwhile, and waits for them until the phase ends."""
         alarm = self._start_alarm(time.end)
         begun = time.started
         try:
             while not self._stopped:
-                before, time = time, self._shorten_phase(index, time) if self._looked else time
-                self._looked = False
+                before, time = time, self._shorten_phase(index, time) if self._refreshed else time
+                self._refreshed = False
                 if time is not before:
                     await cancel_and_wait(alarm)
                     alarm = self._start_alarm(time.end)
@@ -339,20 +341,20 @@ class ShutdownRun:
             self._changed.set()
 
     def _is_latest_task(self, uid: str) -> bool:
-        """Whether the task that runs is the pod's last end: one that was given up says nothing of one begun since."""
+        """Whether this task is the pod's latest termination: an older one must not change the newer one's state."""
         return self._ends[uid] is asyncio.current_task()
 
     async def _wait_for_last_kills(self) -> None:
-        """Kills that were not confirmed within their phase are waited for while there is time at all."""
+        """Waits until the deadline for kills that their phase did not see confirmed."""
         if self._group.running_count:
             left = self._deadline - self._clock.boottime()
             await self._wait_at_most(left, asyncio.ensure_future(self._group.join()))
 
     async def _report_finished(self) -> None:
-        """What others are to know when this machine is off; it holds nobody up for longer than the announcement."""
+        """Reports the finished shutdown to observers of this node; takes no longer than the announcement may."""
         if self._mode is ShutdownMode.ENFORCE and not self._stopped:
             left = min(ANNOUNCE_SECONDS, self._deadline - self._clock.boottime())
-            await self._wait_at_most(left, self._group.start(self._node.report_finished(), "last word"))
+            await self._wait_at_most(left, self._group.start(self._node.report_finished(), "finished report"))
 
 
 def _pod_window(live: RunningPod, time: PhaseTime, started: float) -> TerminationWindow:

@@ -1,7 +1,7 @@
-"""Whether the container runtime answers while a shutdown goes on.
+"""Probes whether the container runtime answers during a shutdown.
 
-A call that ends a container takes as long as the container does: that nothing comes back from it says nothing of the
-runtime. So the runtime is asked beside it, again and again, for what it can answer at once.
+A stop call takes as long as the container takes to end, so its silence says nothing about the runtime. The probe
+therefore sends a separate request, repeatedly, that the runtime can answer at once.
 """
 
 import asyncio
@@ -13,17 +13,17 @@ from lastcall.model.shutdown import RuntimeAnswered, RuntimeSilent
 from lastcall.ports.node import Clock, PodRuntime
 
 FIRST_SECONDS = 0.25
-"""When the first question is asked, in seconds after the beginning: asked at once, it would delay the SIGTERMs."""
+"""Seconds from the beginning to the first request: an immediate one would delay the SIGTERMs."""
 
 EVERY_SECONDS = 1.0
-"""Between an answer and the next question."""
+"""Seconds between an answer and the next request."""
 
 SILENT_SECONDS = 2.0
-"""After so long without an answer the runtime counts as silent: a restart is over sooner."""
+"""The runtime counts as silent after so many seconds without an answer: a restart takes less."""
 
 
 class RuntimeProbe:
-    """Asks the runtime while ``run`` runs, and tells when it falls silent and when it answers again."""
+    """Probes the runtime while ``run`` runs, and reports when it falls silent and when it answers again."""
 
     def __init__(self, runtime: PodRuntime, *, clock: Clock, tell: Tell) -> None:
         self._runtime = runtime
@@ -35,14 +35,14 @@ class RuntimeProbe:
         """Whether the runtime has not answered for ``SILENT_SECONDS``."""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Probes until cancelled."""
         wait = FIRST_SECONDS
         while True:
             await self._clock.sleep(wait)
             wait = EVERY_SECONDS if await self._ping_runtime() else FIRST_SECONDS
 
     async def _ping_runtime(self) -> bool:
-        """Whether an answer has come, however late. What takes longer than SILENT_SECONDS is told meanwhile."""
+        """Waits for an answer, however late. Returns whether one came; reports silence after SILENT_SECONDS."""
         began = self._clock.boottime()
         since = self._since = began if self._since is None else self._since
         asking = asyncio.ensure_future(self._runtime.ping())

@@ -108,7 +108,7 @@ def convert_back(obj: Object, attributes: AdmissionAttributes, resource: ServedR
     }
 
 
-# -- answers -----------------------------------------------------------------------------------------------------------
+# -- responses ---------------------------------------------------------------------------------------------------------
 
 
 def parse_answer(body: bytes, uid: str, *, mutating: bool) -> AdmissionResponse:
@@ -156,7 +156,7 @@ _RESPONSE: Mapping[str, tuple[type, str, str]] = {
     "auditAnnotations": (dict, "AdmissionResponse", "map[string]string"),
     "warnings": (list, "AdmissionResponse", "[]string"),
 }
-"""By field: the type of its value, and the names that Go's decoder gives to the struct and to the type."""
+"""Per field: the type of its value, and Go's names of the struct and of the type."""
 _STATUS: Mapping[str, tuple[type, str, str]] = {
     "status": (str, "Status", "string"),
     "message": (str, "Status", "string"),
@@ -179,7 +179,7 @@ def _check_types(said: Object, types: Mapping[str, tuple[type, str, str]], path:
 def _check_kind(said: Object) -> None:
     version, kind = said.get("apiVersion") or "", said.get("kind") or ""
     if not version and not kind:
-        return  # decoded all the same, and found out later
+        return  # decoded anyway; the error is reported later
     if (version, kind) == (f"{_GROUP}/v1beta1", _KIND):
         raise _unread("converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion")
     if (version, kind) == ("", _KIND):

@@ -16,11 +16,11 @@ class PluginReinvocation:
     """Which policies or webhooks of one plugin must see the object again, because a later one changed it."""
 
     asked: list[str] = field(default_factory=list)
-    """Who has been asked, and wants to be asked again after a change."""
+    """The callers that want to be called again after a change."""
     due: list[str] = field(default_factory=list)
-    """Those of them after whom something has changed."""
+    """Those of them that a later change affects."""
     output: Object | None = None
-    """The object as they have left it last; None if none has seen it."""
+    """The object after the last caller; None before the first one."""
 
     def require_all(self) -> None:
         """Marks all that have been called so far for reinvocation."""
@@ -33,7 +33,7 @@ class ReinvocationContext:
     """The state for a second round of mutating plugins (``reinvocationContext``)."""
 
     wanted: bool = False
-    """Whether there is to be a second round."""
+    """Whether a second round is needed."""
     second_round: bool = False
     policies: PluginReinvocation = field(default_factory=PluginReinvocation)
     webhooks: PluginReinvocation = field(default_factory=PluginReinvocation)
@@ -62,11 +62,11 @@ class AdmissionAttributes:
     old: Object | None
     dry_run: bool
     options: Object
-    """CreateOptions, UpdateOptions (of a patch too) or DeleteOptions, as webhooks are shown them."""
+    """CreateOptions, UpdateOptions (also of a patch) or DeleteOptions, as webhooks see them."""
     warnings: list[str] = field(default_factory=list)
-    """What the client is to be told besides the answer."""
+    """Warnings for the client in addition to the response."""
     annotations: dict[str, str] = field(default_factory=dict)
-    """What the audit is to be told besides the request."""
+    """Audit annotations in addition to the request."""
     again: ReinvocationContext = field(default_factory=ReinvocationContext)
 
     @classmethod
@@ -102,7 +102,7 @@ class AdmissionPlugin:
     """The base class, which admits everything. ApiError rejects the request."""
 
     sees: ClassVar[Collection[str]] = ()
-    """The storages of what it is asked about; everything, if it names none."""
+    """The storages of the resources that it handles; empty for all."""
 
     async def mutate(self, attributes: AdmissionAttributes) -> None:
         """May change ``attributes.obj`` in place."""

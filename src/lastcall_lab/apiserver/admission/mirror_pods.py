@@ -17,7 +17,7 @@ _SOURCES: Mapping[str, str] = {
     "clusterTrustBundle": "clustertrustbundles",
     "podCertificate": "podcertificates",
 }
-"""Of projected volumes."""
+"""The sources of projected volumes."""
 
 
 def mirror_pod_violation(pod: Object, name: str, node: Object | None) -> str:
@@ -48,11 +48,11 @@ def _owner_violation(pod: Object, name: str, node: Object | None) -> str:
 
 def _reference_violation(pod: Object, name: str) -> str:
     """Why a reference of the pod is not allowed (``podutil.HasAPIObjectReference``)."""
-    what = next(_referenced(pod), "")
+    what = next(_referenced_kinds(pod), "")
     return f'node "{name}" can not create pods that reference {what}' if what else ""
 
 
-def _referenced(pod: Object) -> Iterator[str]:
+def _referenced_kinds(pod: Object) -> Iterator[str]:
     """The kinds of API objects that the pod refers to, in upstream's order and words.
 
     Secrets and service accounts are not included: ``PodServiceAccounts`` rejects them for every mirror pod.

@@ -24,7 +24,7 @@ _OWN_LABELS = frozenset(
     ]
 )
 _CLAIM_STATUS = ("allocatedResourceStatuses", "allocatedResources", "capacity", "conditions")
-"""What a node writes of a claim."""
+"""The fields of a claim that a node may write."""
 _OWN_PREFIXES = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _KUBERNETES = ("kubernetes.io", "k8s.io")
 
@@ -73,7 +73,7 @@ class NodeRestriction(AdmissionPlugin):
     def _read_existing(self, attributes: AdmissionAttributes) -> Object:
         stored = self._store.get(StorageKey("pods", attributes.namespace, attributes.name))
         if stored is None:
-            raise api_errors.not_found_error("pod", "", attributes.name)  # upstream's informer names the kind
+            raise api_errors.not_found_error("pod", "", attributes.name)  # upstream's informer error
         return stored.to_object()
 
 

@@ -7,7 +7,7 @@ from lastcall_lab.apiserver.values.request import Object
 
 _CLASSES = "priorityclasses.scheduling.k8s.io"
 _NONE: Object = {"value": 0, "preemptionPolicy": "PreemptLowerPriority"}
-"""What counts where no class is the default."""
+"""The priority without a default class."""
 
 
 class PodPriorities(AdmissionPlugin):

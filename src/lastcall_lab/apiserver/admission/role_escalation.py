@@ -21,7 +21,7 @@ from lastcall_lab.apiserver.values.request import Object
 
 _FULL = [PolicyRule((ALL,), (ALL,), (ALL,)), PolicyRule((ALL,), urls=(ALL,))]
 _COLLECTED = ("ownerReferences", "finalizers", "managedFields")
-"""What the garbage collector changes."""
+"""The fields that the garbage collector writes."""
 
 
 class EscalationCheck(AdmissionPlugin):
@@ -59,7 +59,7 @@ class EscalationCheck(AdmissionPlugin):
         plural = {"Role": "roles", "ClusterRole": "clusterroles"}.get(reference.get("kind", ""), "")
         name = reference.get("name", "")
         if not plural or not name:
-            return  # what is no reference to a role is refused by the rules for bindings
+            return  # validation of bindings rejects invalid role references
         if not self._may(attributes, "bind", plural, name):
             self._confirm(attributes, self._authorizer.rbac.role_rules(reference, attributes.namespace))
 

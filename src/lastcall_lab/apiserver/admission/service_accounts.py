@@ -14,10 +14,10 @@ from lastcall_lab.apiserver.values.request import Object
 _MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _VOLUME = "kube-api-access-"
 _LIFETIME = 3607
-"""Seconds: an hour, and a mark by which the API server knows a token that was mounted without being asked for."""
+"""Seconds: an hour, plus an offset by which the API server recognizes automatically mounted tokens."""
 
 _ATTEMPTS = 10
-"""Looks for an account ``default``, which a controller makes shortly after its namespace."""
+"""Seconds between reads of the account ``default``, which a controller creates shortly after its namespace."""
 
 
 class PodServiceAccounts(AdmissionPlugin):

@@ -33,10 +33,10 @@ NETWORK = ipaddress.ip_network("10.96.0.0/16")
 NODE_PORTS = range(30000, 32768)
 
 _STATIC_ADDRESSES, _STATIC_PORTS = 256, 86
-"""The first ones are given only to who asks for them (``calculateRangeOffset``)."""
+"""The first ports are reserved for explicit requests (``calculateRangeOffset``)."""
 
 _MANY = 1000
-"""Changes that are read at once."""
+"""Changes read at once."""
 
 _FAMILIES = ("IPv4", "IPv6")
 _FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")

@@ -40,7 +40,7 @@ class WebhookReply:
     content_type: str
     body: bytes
     retry_after: str = ""
-    """The header."""
+    """The Retry-After header."""
 
     @property
     def retry_seconds(self) -> int | None:
@@ -68,7 +68,7 @@ class _Client:
 
     http: HttpsTransport
     calls: int = 0
-    """Those that are under way."""
+    """Calls in progress."""
 
 
 class HttpsCaller:
@@ -76,7 +76,7 @@ class HttpsCaller:
 
     def __init__(self) -> None:
         self._clients: dict[tuple[str, tuple[str, int] | None, str], _Client] = {}
-        """The one that was called last is the last."""
+        """Ordered by last call, the latest at the end."""
 
     async def call(self, destination: WebhookDestination, body: bytes) -> WebhookReply:
         """One POST, following redirects like Go's HTTP client."""
@@ -119,7 +119,7 @@ class HttpsCaller:
 
     def _client(self, base: str, destination: WebhookDestination) -> _Client:
         key = (base, destination.dial, destination.bundle)
-        found = self._clients.pop(key, None) or _Client(_connected(base, destination))
+        found = self._clients.pop(key, None) or _Client(_transport_to(base, destination))
         self._forget()
         self._clients[key] = found
         return found
@@ -131,7 +131,7 @@ class HttpsCaller:
             self._clients.pop(key).http.close()
 
 
-def _connected(base: str, destination: WebhookDestination) -> HttpsTransport:
+def _transport_to(base: str, destination: WebhookDestination) -> HttpsTransport:
     endpoint = ServerEndpoint.from_url(base, authority=destination.bundle)
     if destination.dial:
         host, port = destination.dial
@@ -140,19 +140,19 @@ def _connected(base: str, destination: WebhookDestination) -> HttpsTransport:
 
 
 _KEPT = 32
-"""Destinations whose connections are kept, beside those with calls under way."""
+"""Destinations whose connections are kept, in addition to those with calls in progress."""
 
 _LIMITS = TransportLimits(connect=30.0, answer=30.0, inactivity=30.0, body=4 * 1024 * 1024)
-"""The timeout of the webhook ends a call before these do: it is 30 seconds at most."""
+"""Longer than any webhook timeout, which is 30 seconds at most and ends the call first."""
 
 
 _HTTP, _HTTPS = 80, 443
 _REQUESTS = 10
-"""How many requests one call may become."""
+"""The maximum number of requests of one call."""
 _TO_GET = (HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND, HTTPStatus.SEE_OTHER)
 _AS_BEFORE = (HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT)
 _NUMBER = re.compile(r"[+-]?0*[0-9]{1,18}")
-"""What fits into 64 bits, but for the largest numbers."""
+"""What fits into 64 bits, except the largest numbers."""
 
 
 def _redirect_destination(destination: WebhookDestination, location: str) -> WebhookDestination:

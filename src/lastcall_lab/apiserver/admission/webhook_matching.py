@@ -33,14 +33,14 @@ class MatchCriteria:
     namespaces: Matcher
     objects: Matcher
     narrowed: bool
-    """Whether ``objects`` selects at all: an empty selector also takes what has no labels and no object."""
+    """Whether ``objects`` is not empty: an empty selector also matches missing objects."""
     scoped: bool
     """The same for ``namespaces``."""
     equivalent: bool
     excluded: Sequence[Mapping[str, Any]] = ()
-    """Rules for what is not concerned, whatever else matches."""
+    """Exclusion rules, which take precedence."""
     without_rules: bool = False
-    """Whether everything matches if there are no rules."""
+    """Whether a missing list of rules matches everything."""
 
     @classmethod
     def of(cls, said: Mapping[str, Any], rules: str = "rules", *, without_rules: bool = False) -> "MatchCriteria":
@@ -141,7 +141,7 @@ def _first_match(
 def _matches_namespace(criteria: MatchCriteria, attributes: AdmissionAttributes, namespace: Object | None) -> bool:
     is_namespace = attributes.resource.qualified_name == "namespaces"
     if not criteria.scoped or not (attributes.namespace or is_namespace):
-        return True  # what lies in no namespace is never exempted by a selector
+        return True  # a selector never excludes cluster-scoped objects
     if is_namespace and not attributes.subresource and attributes.operation in ("CREATE", "UPDATE"):
         return criteria.namespaces(_labels(attributes.obj or {}))
     if namespace is None:

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 MUTATING = "mutatingwebhookconfigurations.admissionregistration.k8s.io"
 VALIDATING = "validatingwebhookconfigurations.admissionregistration.k8s.io"
 _RETRIES = 10
-"""How often a webhook is called again (``client-go/rest/request.go``)."""
+"""The maximum number of retries of a webhook call (``client-go/rest/request.go``)."""
 
 
 class WebhookDispatcher:
@@ -92,7 +92,7 @@ class WebhookDispatcher:
         except WebhookCallFailed as error:
             said = f'failed calling webhook "{hook.name}": {error}'
             if hook.fails_open:
-                log.warning("%s; the request goes on", said)
+                log.warning("%s; the request continues", said)
                 return None
             raise api_errors.internal_error(said) from None
         attributes.warnings += answer.warnings

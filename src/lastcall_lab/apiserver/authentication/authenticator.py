@@ -11,7 +11,7 @@ from lastcall_lab.apiserver.values import api_errors
 from lastcall_lab.apiserver.values.request import Request, UserInfo
 
 ANONYMOUS = UserInfo("system:anonymous", ("system:unauthenticated",))
-"""Who shows nothing."""
+"""The user of requests without credentials."""
 
 _AUTHENTICATED = "system:authenticated"
 

@@ -12,7 +12,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _VALID = timedelta(days=365)
 _EARLIER = timedelta(hours=1)
-"""A certificate is valid a little before it was made: clocks differ."""
+"""A certificate is valid from a little before its creation, because clocks differ."""
 
 
 class CertificatePair(NamedTuple):

@@ -14,7 +14,7 @@ from lastcall_lab.apiserver.values import object_meta
 from lastcall_lab.apiserver.values.request import Object, UserInfo
 
 AUDIENCE = "https://kubernetes.default.svc.cluster.local"
-"""Of the API server itself, and the issuer's name."""
+"""The audience of the API server itself, and the issuer's name."""
 
 _HEADER = {"alg": "HS256", "typ": "JWT"}
 _BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
@@ -39,7 +39,7 @@ class ServiceTokens:
         self._store = store
         self._random = random
         self.secret = random.randbytes(32)
-        """By which tokens are known; who keeps it lets them outlive this process."""
+        """The signing key; if persisted, tokens stay valid across restarts of this process."""
 
     def sign_token(self, issued: IssuedToken, wall: float) -> str:
         """The token, valid from ``wall`` (seconds since 1970)."""
@@ -94,7 +94,7 @@ class ServiceTokens:
 
     def _bound_there(self, account: Object) -> bool:
         bound = [(plural, account[kind.lower()]) for kind, plural in _BOUND.items() if kind.lower() in account]
-        if "pod" in account:  # the node of the pod is told, and may be gone
+        if "pod" in account:  # the token names the pod's node, which may be gone
             bound = [one for one in bound if one[0] != "nodes"]
         return all(self._there(plural, "" if plural == "nodes" else account["namespace"], one) for plural, one in bound)
 

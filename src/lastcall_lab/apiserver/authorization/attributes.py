@@ -12,7 +12,7 @@ from lastcall_lab.apiserver.values import api_errors, name_rules
 from lastcall_lab.apiserver.values.request import Request, UserInfo
 
 MASTERS = "system:masters"
-"""Members of this group may do everything."""
+"""Members of this group are allowed everything."""
 
 _VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _SELECTING = frozenset({"list", "watch", "deletecollection"})
@@ -50,7 +50,7 @@ class AccessDecision(NamedTuple):
 
 ALLOWED = AccessDecision(allowed=True)
 NO_OPINION = AccessDecision(allowed=False)
-"""Nothing allows it, and nothing is to be said about that."""
+"""No opinion and no reason."""
 
 
 def access_attributes(request: Request) -> AccessAttributes:

@@ -15,10 +15,10 @@ from lastcall_lab.apiserver.routing.routes import ResourcePath, parse_path, requ
 from lastcall_lab.apiserver.values.request import Request
 
 KEPT = 10_000
-"""Records that are kept in memory."""
+"""The number of records kept in memory."""
 
 Sink = Callable[[str], object]
-"""Takes one line of JSON, with its end."""
+"""Receives one line of JSON, including its newline."""
 
 
 class AuditRecord(NamedTuple):
@@ -42,7 +42,7 @@ class AuditRecord(NamedTuple):
     dry_run: bool
     seconds: float
     annotations: Mapping[str, str]
-    """What policies have added (``auditAnnotations``, and violations whose binding says Audit)."""
+    """Annotations from policies (``auditAnnotations``, and violations of bindings with the action Audit)."""
 
 
 class PermissionUse(NamedTuple):

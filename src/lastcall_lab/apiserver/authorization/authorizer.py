@@ -12,16 +12,16 @@ from lastcall_lab.apiserver.storage.store import Store
 
 ANONYMOUS = "system:anonymous"
 _PUBLIC = ("/healthz", "/livez", "/readyz", "/version")
-"""What the role ``system:public-info-viewer`` lets everybody read."""
+"""The paths that the role ``system:public-info-viewer`` allows everyone to read."""
 
 
 class AuthorizationMode(Enum):
     """The authorization mode of the API server."""
 
     RBAC = "RBAC"
-    """By roles and bindings, and the Node authorizer for kubelets."""
+    """RBAC, and the Node authorizer for kubelets."""
     ALWAYS_ALLOW = "AlwaysAllow"
-    """Who is authenticated may do everything; a kubelet what the Node authorizer allows."""
+    """Authenticated users are allowed everything; kubelets what the Node authorizer allows."""
 
 
 class Authorizer:

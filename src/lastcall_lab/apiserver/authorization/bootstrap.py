@@ -9,7 +9,7 @@ from lastcall_lab.apiserver.authorization.rbac_authorizer import GROUP
 from lastcall_lab.apiserver.values.request import Object
 
 AUTO_UPDATE = "rbac.authorization.kubernetes.io/autoupdate"
-"""Annotation: with the value false the object is left as it is."""
+"""The annotation that, if false, excludes an object from reconciliation."""
 
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
 _AGGREGATED = ("admin", "edit", "view")
@@ -20,7 +20,7 @@ _AGGREGATES: Mapping[str, str] = {
     "system:aggregate-to-edit": "edit",
     "system:aggregate-to-view": "view",
 }
-"""The role of which another is a part."""
+"""The role into which another one is aggregated."""
 
 _READ = ("get", "list", "watch")
 _WORDS: Mapping[str, Sequence[str]] = {

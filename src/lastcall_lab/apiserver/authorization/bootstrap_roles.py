@@ -415,4 +415,4 @@ read,create core: configmaps
 read,delete core: secrets
 record
 """
-"""The same of Roles, with their namespace."""
+"""The same for Roles, with their namespace."""

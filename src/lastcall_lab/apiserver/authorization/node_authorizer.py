@@ -19,7 +19,7 @@ _READ = frozenset({"get", "list", "watch"})
 _CHANGE = frozenset({"update", "patch"})
 _KEEP = frozenset({"get", "create", "update", "patch", "delete"})
 _REMEMBERED = 20_000
-"""Pods whose references are remembered."""
+"""The number of pods whose references are cached."""
 
 Check = Callable[[str, AccessAttributes], AccessDecision]
 
@@ -106,10 +106,10 @@ class NodeAuthorizer:
                     return self._authorize_related(node, asked)
                 return _deny("can only list/watch pods with spec.nodeName field selector")
             case ("", ("create" | "delete")) | ("status", ("update" | "patch")) | ("eviction", "create"):
-                return ALLOWED  # which ones, NodeRestriction sees to
+                return ALLOWED  # NodeRestriction checks which ones
         return NO_OPINION
 
-    # -- what is related to the node -----------------------------------------------------------------------------------
+    # -- relations to the node -----------------------------------------------------------------------------------------
 
     def _authorize_related(self, node: str, asked: AccessAttributes) -> AccessDecision:
         if not asked.name:
@@ -173,7 +173,7 @@ class NodeAuthorizer:
 def _node(node: str, asked: AccessAttributes) -> AccessDecision:
     match asked.subresource, asked.verb:
         case ("", ("create" | "update" | "patch")) | ("status", ("update" | "patch")):
-            return ALLOWED  # which one, NodeRestriction sees to
+            return ALLOWED  # NodeRestriction checks which one
         case "", ("get" | "list" | "watch"):
             if asked.name == node:
                 return ALLOWED

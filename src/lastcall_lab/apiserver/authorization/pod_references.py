@@ -16,7 +16,7 @@ _SECRET_REFERENCES = (
     ("storageos", "secretRef", "name"),
     ("csi", "nodePublishSecretRef", "name"),
 )
-"""Kinds of volumes that refer to a Secret, and where."""
+"""Volume types that refer to a Secret, and the path of the reference."""
 
 _VOLUME_SECRETS = (
     ("csi", "nodePublishSecretRef"),
@@ -30,7 +30,7 @@ _VOLUME_SECRETS = (
     ("iscsi", "secretRef"),
     ("storageos", "secretRef"),
 )
-"""The same of persistent volumes (``pkg/api/v1/persistentvolume/util.go``), those that kubelets read."""
+"""The same for persistent volumes (``pkg/api/v1/persistentvolume/util.go``), as far as kubelets read them."""
 
 
 class PodReference(NamedTuple):

@@ -15,7 +15,7 @@ ROLES, ROLE_BINDINGS = f"roles.{GROUP}", f"rolebindings.{GROUP}"
 STORAGES = frozenset({CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS})
 
 _REMEMBERED = 10_000
-"""Users in namespaces whose rules are remembered until a role or binding changes."""
+"""The number of cached rule sets by user and namespace; they are valid until a role or binding changes."""
 
 
 class GrantedRule(NamedTuple):
@@ -34,9 +34,9 @@ class UserRules(NamedTuple):
 
 class _BoundRole(NamedTuple):
     place: int
-    """Of its binding among all."""
+    """The position of its binding."""
     subject: int
-    """The number of the subject in the binding."""
+    """The position of the subject in the binding."""
     reference: Object
     namespace: str
     source: str

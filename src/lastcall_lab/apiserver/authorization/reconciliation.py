@@ -34,7 +34,7 @@ def reconcile_bootstrap(store: Store, objects: Iterable[Object], *, wall: float,
         existing = stored.to_object()
         if (existing["metadata"].get("annotations") or {}).get(bootstrap.AUTO_UPDATE) == "false":
             continue
-        if existing.get("roleRef") != expected.get("roleRef"):  # a binding to another role is made anew
+        if existing.get("roleRef") != expected.get("roleRef"):  # roleRef is immutable
             store.delete(key, existing, expected=stored.revision)
             store.put(key, {**expected, "metadata": metadata | created}, expected=None)
             continue
@@ -83,4 +83,4 @@ _KINDS = {
     "Role": (ROLES, reconcile_role),
     "RoleBinding": (ROLE_BINDINGS, reconcile_binding),
 }
-"""Where the objects of each kind are, and how one is brought up to date."""
+"""Per kind: where its objects are stored, and the function that updates one."""

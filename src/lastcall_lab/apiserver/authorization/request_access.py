@@ -23,7 +23,7 @@ class RequestAccess:
         self._authorizer = authorizer
 
     def identify(self, request: Request) -> Request:
-        """The request with its user, or with the user that it impersonates. ApiError (401, 403) if either is refused."""
+        """Authenticates the request and applies impersonation. ApiError (401, 403) if one of them fails."""
         request = self._authenticator.authenticate(request)
         wanted = requested_user(request.headers)
         if wanted is None:
@@ -32,7 +32,7 @@ class RequestAccess:
         return replace(request, user=user)
 
     def authorize(self, request: Request) -> None:
-        """ApiError (403) if the user of an identified request may not send it."""
+        """ApiError (403) if the user may not make the request."""
         if MASTERS not in request.user.groups:
             self._require(access_attributes(request))
 
@@ -41,7 +41,7 @@ class RequestAccess:
         self._require(access_attributes(context.request)._replace(verb="create"))
 
     def permit(self, request: Request) -> Request:
-        """The request with its user, who is allowed to send it. ApiError (400, 401, 403) if not."""
+        """Authenticates and authorizes the request. ApiError (400, 401, 403) on failure."""
         request = self.identify(request)
         self.authorize(request)
         return request

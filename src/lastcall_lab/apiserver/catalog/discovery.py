@@ -9,7 +9,7 @@ from lastcall_lab.apiserver.resources.scheme import ResourceScheme, ServedResour
 from lastcall_lab.apiserver.values.request import Object
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-"""The media type of a document that names all groups with all their resources."""
+"""The media type of aggregated discovery."""
 
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 _STAGES = ("alpha", "beta", "")
@@ -29,14 +29,14 @@ _SUBRESOURCES = {
     "log": ("", "", "", ("get",)),
     "finalize": ("", "", "", ("update",)),
 }
-"""Group, version and kind of what a subresource takes, and its verbs; the others are parts of their objects."""
+"""Group, version, kind and verbs of subresources with an own kind; the others are parts of their objects."""
 
 _STORED_VERSIONS = {
     "customresourcedefinitions.apiextensions.k8s.io": "v1beta1",
     "mutatingadmissionpolicies.admissionregistration.k8s.io": "v1beta1",
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io": "v1beta1",
 }
-"""Those that Kubernetes stores in another version than it serves."""
+"""Resources whose storage version differs from the served one."""
 
 _PRIORITY = (
     "apps",
@@ -57,7 +57,7 @@ _PRIORITY = (
     "node.k8s.io",
     "discovery.k8s.io",
 )
-"""The order of the groups, which decides what a short name means that several have; others come after, by name."""
+"""The order of the groups, which decides ambiguous short names; other groups follow by name."""
 
 
 def named_groups(scheme: ResourceScheme) -> Sequence[tuple[str, Sequence[str]]]:

@@ -91,7 +91,7 @@ def _hash(data: bytes) -> str:
     return hashlib.sha512(data).hexdigest().upper()
 
 
-# -- documents for groups of which there is none -----------------------------------------------------------------------
+# -- generated documents -----------------------------------------------------------------------------------------------
 
 
 def _made_document(found: list[ServedResource]) -> Object:
@@ -112,7 +112,7 @@ def _made_document(found: list[ServedResource]) -> Object:
 def _with_referred(names: list[str]) -> dict[str, Object]:
     """These definitions and all that they refer to, in the form of version 3."""
     definitions = _definitions()
-    for name in names:  # it grows
+    for name in names:  # the scheme can change
         names += [other for other in dict.fromkeys(_referred_names(definitions[name])) if other not in names]
     return {name: _v3_form(definitions[name]) for name in names}
 

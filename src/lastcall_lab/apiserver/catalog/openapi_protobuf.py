@@ -15,7 +15,7 @@ MEDIA = (
     "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
     "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
 )
-"""As clients ask for it: older ones, and newer ones."""
+"""The old and the new media type."""
 
 _TEXTS = {"$ref": 1, "format": 2, "description": 4}
 

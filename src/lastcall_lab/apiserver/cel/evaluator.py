@@ -28,7 +28,7 @@ _FUNCTION = re.compile(
 
 
 TOO_MUCH = "operation cancelled: actual cost limit exceeded"
-"""Of an expression that is too much work."""
+"""The error of a too expensive expression."""
 
 
 class CelError(Exception):
@@ -92,7 +92,7 @@ def evaluate(
 def _compile(expression: str) -> "cel.Program":
     import cel  # noqa: PLC0415  (0.2 s that a server without expressions does not spend)
 
-    logging.getLogger("cel").setLevel(logging.ERROR)  # it warns of every error that is raised here anyway
+    logging.getLogger("cel").setLevel(logging.ERROR)  # the library logs a warning for every error raised here
     try:
         return cel.compile(optional_syntax.rewrite_optionals(expression))
     except ValueError as error:
@@ -194,7 +194,7 @@ def _roots(functions: Mapping[str, Callable[..., Any]]) -> dict[str, list[str]]:
 
 
 _ROOTS = _roots(library_functions.FUNCTIONS)
-"""``sets`` and the functions ``sets.contains`` ... below it."""
+"""``sets`` and the functions below it, such as ``sets.contains``."""
 
 _NATIVE = frozenset(
     (
@@ -203,4 +203,4 @@ _NATIVE = frozenset(
         *("getDayOfWeek", "getDayOfYear", "getHours", "getMinutes", "getSeconds", "getMilliseconds"),
     )
 )
-"""What the language itself has; the library calls these undefined when they are called with other types."""
+"""Built-in functions; the library reports wrong argument types as undefined functions."""

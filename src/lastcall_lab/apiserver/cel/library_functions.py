@@ -36,7 +36,7 @@ def _can(function: Callable[[str], object]) -> Callable[[str], bool]:
 
 
 _LARGEST = 10_000_000
-"""Characters of a text, or items of a list, that a function makes."""
+"""The maximum length of texts and lists that a function returns."""
 
 
 def _small(size: int) -> bool:
@@ -116,7 +116,7 @@ def _network(value: Any) -> Network:
     return _parsed_cidr(value[_CIDR] if isinstance(value, dict) else value).network
 
 
-def _within(network: Any, other: Any) -> bool:
+def _contains_network(network: Any, other: Any) -> bool:
     outer, inner = _network(network), _network(other)
     same = outer.version == inner.version and outer.prefixlen <= inner.prefixlen
     return same and inner.network_address in outer
@@ -136,7 +136,7 @@ def _host(value: Mapping[str, str]) -> str:
     return urlsplit(value[_URL]).netloc.rpartition("@")[2]
 
 
-# -- texts -------------------------------------------------------------------------------------------------------------
+# -- strings -----------------------------------------------------------------------------------------------------------
 
 
 def _index(of: Any, what: Any, start: int = 0) -> int:
@@ -297,7 +297,7 @@ _ADDRESSES: Mapping[str, Callable[..., Any]] = {
     "cidr": _cidr,
     "isCIDR": _can(_parsed_cidr),
     "containsIP": lambda network, address: _address(address) in _network(network),
-    "containsCIDR": _within,
+    "containsCIDR": _contains_network,
     "masked": lambda network: {_CIDR: str(_network(network))},
     "prefixLength": lambda network: _network(network).prefixlen,
 }
@@ -314,4 +314,4 @@ _URLS: Mapping[str, Callable[..., Any]] = {
 }
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {**_STRINGS, **_LISTS, **_QUANTITIES, **_ADDRESSES, **_URLS}
-"""By name; one that belongs to a value has it as its first argument."""
+"""By name; methods get their receiver as the first argument."""

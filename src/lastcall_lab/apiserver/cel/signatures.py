@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 Type = str | None
-"""A type by cel-go's name; None where nothing is known."""
+"""A type by cel-go's name; None if unknown."""
 
 DYN = "dyn"
 OPEN = "?"
-"""Of the items of an empty list or map, which can become anything."""
+"""The item type of an empty list or map, which fits any type."""
 
 AUTHORIZER, PATH_CHECK, GROUP_CHECK, RESOURCE_CHECK, DECISION = (
     f"kubernetes.authorization.{name}"
@@ -73,11 +73,11 @@ _RESULTS: Mapping[str, Sequence[str]] = {
 }
 _BY_NAME = {name: type_ for type_, names in _RESULTS.items() for name in names}
 _SAME = frozenset({"sort", "distinct", "slice", "flatten", "reverse"})
-"""They return what they are called on."""
+"""Methods that return their receiver's type."""
 
 _OF_ELEMENTS = frozenset({"sum", "min", "max"})
 PACKAGES = frozenset({"sets", "ip", "base64", "strings", "jsonpatch", "optional"})
-"""Names before the dot of a function's name."""
+"""Namespaces of functions."""
 
 
 def function_type(name: str, arguments: Sequence[Type]) -> Type:

@@ -13,7 +13,7 @@ from lastcall_lab.apiserver.values.jsonpath import JsonPath
 from lastcall_lab.apiserver.values.request import Object
 
 _ENDS_RULES = ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid")
-"""The violations after which Kubernetes does not judge by rules any more."""
+"""Violations after which Kubernetes does not evaluate rules."""
 
 _UNJUDGED = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete"

@@ -86,7 +86,7 @@ def _default(given: Any, schema: Object, path: str) -> Iterator[Cause]:
         yield cause._replace(field=f"{path}.{inner}" if inner and not inner.startswith("[") else f"{path}{inner}")
 
 
-# -- what it says of itself --------------------------------------------------------------------------------------------
+# -- structure ---------------------------------------------------------------------------------------------------------
 
 
 def _spelling_violations(schema: Object, path: str, place: _SchemaPosition) -> Iterator[Cause]:
@@ -295,7 +295,7 @@ def _compile_error(expression: str, schema: Object) -> str:
         node: Object = schema
         for name in names[:-1] if found[2] else names:
             if node.get("type") != "object" or node.get("additionalProperties"):
-                break  # a map, or something whose fields are not told apart
+                break  # a map, or a value without known fields
             known = {validation_rules.escape_name(one): inner for one, inner in (node.get("properties") or {}).items()}
             if name not in known:
                 return evaluator.undefined_field_error(expression, name)

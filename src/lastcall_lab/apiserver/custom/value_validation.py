@@ -14,10 +14,10 @@ from lastcall_lab.apiserver.values.regular_expressions import compile_pattern
 from lastcall_lab.apiserver.values.request import Object
 
 ABSENT: Any = object()
-"""The old value of what was not there."""
+"""The old value of a new part."""
 
 NOWHERE = "<nil>"
-"""The path of an error that Kubernetes tells without one."""
+"""The path of an error that Kubernetes reports without one."""
 
 
 def value_violations(value: Any, schema: Object, path: str = "", *, old: Any = ABSENT) -> Iterator[Cause]:

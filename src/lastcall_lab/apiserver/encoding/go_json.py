@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 MAX_DEPTH = 200
-"""Of objects and lists within each other. Go's decoder takes 10,000; here each level costs Python's stack some frames."""
+"""Nesting of objects and lists. Go's decoder allows 10,000; here each level takes some frames of Python's stack."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -123,7 +123,7 @@ def json_type_name(value: Any) -> str:
     return "null"
 
 
-# -- what is wrong -----------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 
 
 def syntax_error(text: str) -> str:

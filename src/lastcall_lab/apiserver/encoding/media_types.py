@@ -23,7 +23,7 @@ _STREAMS = (f"{JSON};stream=watch", f"{_PROTOBUF};stream=watch")
 SUPPORTED = ", ".join(_MEDIA)
 
 _BROWSERS = ("curl", "Wget", "Mozilla/5.0")
-"""People look at what these get."""
+"""User agents of interactive clients, which get indented JSON."""
 
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 

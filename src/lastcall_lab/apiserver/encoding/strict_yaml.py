@@ -17,7 +17,7 @@ _TAGS = {
     "null": r"~|null|Null|NULL|",
     "merge": "<<",
 }
-"""What a plain scalar is, in the order of asking (``go.yaml.in/yaml/v2/resolve.go``); anything else is text, times too."""
+"""Types of plain scalars in matching order (``go.yaml.in/yaml/v2/resolve.go``); others, even times, are text."""
 
 _FIRST = {
     "bool": "yYnNtTfFoO",
@@ -26,7 +26,7 @@ _FIRST = {
     "null": ["~", "n", "N", ""],
     "merge": "<",
 }
-"""The characters with which such a scalar can begin. Without them PyYAML would try all patterns on each scalar."""
+"""The first characters of such scalars. Without them PyYAML would try all patterns on each scalar."""
 
 
 class StrictLoader(yaml.CSafeLoader):
@@ -74,10 +74,10 @@ def first_document(data: bytes) -> YamlDocument:
         root = loader.get_node() if loader.check_node() else None
         if root is None:
             return YamlDocument(None)
-        repeated = _complaint(root)  # before merge keys are replaced in the nodes
+        repeated = _complaint(root)  # before merge keys are expanded in the nodes
         return YamlDocument(loader.construct_document(root), repeated)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise yaml.YAMLError(f"cannot decode a scalar by its tag: {error}") from None  # PyYAML checks no tags' values
+        raise yaml.YAMLError(f"cannot decode a scalar by its tag: {error}") from None  # PyYAML checks no values
     finally:
         loader.dispose()
 

@@ -12,7 +12,7 @@ import yaml
 from lastcall_lab.apiserver.encoding.go_json import MAX_DEPTH
 
 MAX_EXPANDED_BYTES = 3 * 1024 * 1024
-"""Of all scalars together, those that aliases repeat included: a JSON body could not have more."""
+"""The size of all scalars with aliases expanded: the same limit as for a JSON body."""
 
 _FEW_NODES, _MANY_NODES = 400_000, 4_000_000
 _FREE_NODES, _FREE_ALIASED = 1_000, 100
@@ -57,7 +57,7 @@ class _Document:
     def alias(self, anchor: str) -> None:
         if any(one.anchor == anchor for one in self.open):
             raise TooComplex(f"anchor '{anchor}' value contains itself")
-        if target := self.anchors.get(anchor):  # else the composer refuses it
+        if target := self.anchors.get(anchor):  # otherwise the composer rejects it
             self._add(_Subtree(None, 1 + target.nodes, target.nodes, target.size))
             self._check()
 

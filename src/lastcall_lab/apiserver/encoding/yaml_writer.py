@@ -8,10 +8,10 @@ import yaml
 _STRING = "tag:yaml.org,2002:str"
 _RESOLVER = yaml.resolver.Resolver()
 _BOOLEANS = ("y", "Y", "n", "N")
-"""Booleans of YAML 1.1 that PyYAML does not know, but Go's library does."""
+"""YAML 1.1 booleans that Go's library knows and PyYAML does not."""
 
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?0o[0-7]+")
-"""Numbers of Go's library; PyYAML takes 1e3 for text."""
+"""Numbers of Go's library; PyYAML considers 1e3 text."""
 
 
 class _Writer(yaml.CSafeDumper):

@@ -27,7 +27,7 @@ _PATCHES: Mapping[str, tuple[str, str]] = {
     "ApplyConfiguration": ("applyConfiguration", "Object"),
     "JSONPatch": ("jsonPatch", "list(JSONPatch)"),
 }
-"""The field that goes with a type of patch, and the type of its expression."""
+"""The field of each patch type, and the type of its expression."""
 
 
 class _AdmissionPolicyKind(KindBehaviour):
@@ -39,7 +39,7 @@ class _AdmissionPolicyKind(KindBehaviour):
     mutating = False
 
     def default(self, obj: Object) -> None:
-        """Defaults: failurePolicy Fail, matchPolicy Equivalent, and selectors that match everything."""
+        """Sets failurePolicy Fail, matchPolicy Equivalent, and selectors that match everything."""
         spec = common_rules.sub_object(obj, "spec")
         common_rules.fill_missing(spec, failurePolicy="Fail")
         match_resources.default_resources(spec.get("matchConstraints"))

@@ -63,7 +63,7 @@ class PriorityClassKind(KindBehaviour):
     has_generation = True
 
     def default(self, obj: Object) -> None:
-        """The default of preemptionPolicy is PreemptLowerPriority."""
+        """Sets preemptionPolicy PreemptLowerPriority."""
         common_rules.fill_missing(obj, value=0, preemptionPolicy="PreemptLowerPriority")
 
     def outcome(self, obj: Object, options: DeleteOptions, wall: float) -> DeletionOutcome | None:

@@ -16,7 +16,7 @@ _PERCENT_RULE = (
     " validation is '[0-9]+%')"
 )
 _PODS = ipaddress.ip_network("127.64.0.0/10")
-"""Where pods have their addresses that are processes of this machine (``adapters/processes/addresses.py``)."""
+"""The networks of pods that are processes of this machine (``lastcall_lab/processes/pod_addresses.py``)."""
 
 _LINK_LOCAL_MULTICAST = {4: ipaddress.ip_network("224.0.0.0/24"), 6: ipaddress.ip_network("ff02::/16")}
 NOT_NEGATIVE = "must be greater than or equal to 0"
@@ -145,7 +145,7 @@ def is_address(text: str, *versions: int) -> bool:
     return address is not None and (not versions or address.version in versions)
 
 
-@lru_cache(maxsize=4096)  # a slice of endpoints says all of its addresses at every change
+@lru_cache(maxsize=4096)  # every update of an EndpointSlice contains all of its addresses
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(text)

@@ -14,7 +14,7 @@ _KNOWN = (
     *("spec.serviceAccountName", "spec.schedulerName", "status.phase"),
     *("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"),
 )
-"""What a field path may name at all; not all of it may stand in an environment."""
+"""All known field paths; some are not allowed in environment variables."""
 
 _VARIABLES = (
     *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"),

@@ -18,15 +18,15 @@ RENAMED: Mapping[str, str] = {
     "deprecatedLastTimestamp": "lastTimestamp",
     "deprecatedCount": "count",
 }
-"""The fields of ``events.k8s.io/v1`` that have another name in ``v1``."""
+"""The fields of ``events.k8s.io/v1`` with another name in ``v1``."""
 
 RENAMED_BACK: Mapping[str, str] = {"reportingComponent": "reportingController"}
-"""The one whose error has the new name."""
+"""The one field whose errors have the new name."""
 
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _NOTE, _ACTION = 1024, 128
 _UNSET = ("firstTimestamp", "lastTimestamp", "count", "source")
-"""What only the old version has (in the order in which it is told)."""
+"""The fields of the old version only, in the order of the errors."""
 
 _FIXED = (
     "involvedObject",
@@ -46,7 +46,7 @@ _INTERNAL: Mapping[str, Sequence[str]] = {
     "related": _REFERENCE,
     "source": ("Component", "Host"),
 }
-"""The Go names of fields within fields, which the errors show."""
+"""The Go names of nested fields, as in errors."""
 
 _ZERO: Mapping[str, Any] = {
     "count": 0,
@@ -55,7 +55,7 @@ _ZERO: Mapping[str, Any] = {
     "lastTimestamp": None,
     "eventTime": None,
 }
-"""How Go shows what is not said, if not as an empty text."""
+"""How Go prints unset values that are not text."""
 
 
 class EventKind(KindBehaviour):

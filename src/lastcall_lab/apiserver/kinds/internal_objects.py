@@ -16,7 +16,7 @@ from lastcall_lab.apiserver.values.request import Object
 _ACRONYMS = frozenset("api aws csi dns fc fs gce grpc http ip iscsi nfs os rbd se tcp tty uid".split())  # noqa: SIM905
 _NAMES = {"cephfs": "CephFS", "storageos": "StorageOS"}
 _TAGGED = "v1.LabelSelector"
-"""A type of Kubernetes that is the API's own."""
+"""An API type that Kubernetes also uses internally."""
 
 
 @cache

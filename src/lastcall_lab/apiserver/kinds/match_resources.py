@@ -12,7 +12,7 @@ from lastcall_lab.apiserver.values.request import Object
 
 _MOST_CONDITIONS = 64
 _MUTABLE = ("*", "CONNECT", "CREATE", "UPDATE")
-"""Operations in which a policy can change something."""
+"""Operations that a mutating policy may match."""
 
 
 def default_resources(said: Object | None) -> None:

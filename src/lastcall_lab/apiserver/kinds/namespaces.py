@@ -16,10 +16,10 @@ from lastcall_lab.apiserver.values.api_errors import Cause, conflict_error
 from lastcall_lab.apiserver.values.request import Object
 
 FINALIZER = "kubernetes"
-"""In ``spec.resulting_finalizers`` until the namespace controller has emptied the namespace."""
+"""The entry in ``spec.finalizers`` until the namespace controller has emptied the namespace."""
 NAME_LABEL = "kubernetes.io/metadata.name"
 INITIAL = ("default", "kube-node-lease", "kube-public", "kube-system")
-"""Those that every cluster has from its beginning."""
+"""The namespaces of every new cluster."""
 
 _STANDARD = (FINALIZER, object_meta.ORPHAN, object_meta.FOREGROUND)
 

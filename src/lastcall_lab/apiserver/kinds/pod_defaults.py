@@ -10,10 +10,10 @@ from lastcall_lab.apiserver.values.quantities import canonical_quantity
 from lastcall_lab.apiserver.values.request import Object
 
 GRACE = 30
-"""Seconds of ``terminationGracePeriodSeconds``."""
+"""The default of ``terminationGracePeriodSeconds``."""
 
 CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
-"""The fields of a pod's spec that hold containers, in the order in which Kubernetes visits them."""
+"""The container fields of a pod spec, in the order in which Kubernetes visits them."""
 
 _MODE = 0o644
 

@@ -4,7 +4,7 @@ from lastcall_lab.apiserver.kinds.internal_objects import internal_fields, to_in
 from lastcall_lab.apiserver.values.request import Object
 
 _HOST = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
-"""Of the spec in the API, of the security context within Kubernetes."""
+"""Fields of the API's spec that Kubernetes keeps in its internal security context."""
 
 _SPEC = (
     *("volumes", "initContainers", "containers", "ephemeralContainers", "restartPolicy"),

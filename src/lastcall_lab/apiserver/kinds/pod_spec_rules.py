@@ -53,7 +53,7 @@ def validate_pod_spec(spec: Object, path: str, *, is_pod: bool = False) -> Itera
     if "preemptionPolicy" in spec:
         yield from _choice(spec["preemptionPolicy"], _PREEMPTION, f"{path}.preemptionPolicy")
     if (system := spec.get("os")) is not None:
-        where = f"{path}.os" if system.get("name") else f"{path}.os.name"  # as Kubernetes has it
+        where = f"{path}.os" if system.get("name") else f"{path}.os.name"  # same as in Kubernetes
         yield from _choice(system.get("name", ""), ("linux", "windows"), where)
 
 

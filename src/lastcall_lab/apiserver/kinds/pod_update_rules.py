@@ -14,7 +14,7 @@ from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 
 MIRROR = "kubernetes.io/config.mirror"
-"""The annotation of a mirror pod: the API's picture of a pod that a kubelet has from a file."""
+"""The annotation of a mirror pod, which represents a kubelet's static pod in the API."""
 
 _MOST = 2**31 - 1
 _CHANGEABLE = (

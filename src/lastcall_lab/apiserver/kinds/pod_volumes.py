@@ -8,7 +8,7 @@ from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 
 Volumes = Mapping[str, Object]
-"""The good volumes of a pod by name: a mount of a bad one does not find it."""
+"""The valid volumes of a pod by name; mounts of invalid ones are not found."""
 
 _PATH_TYPES = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
@@ -208,11 +208,11 @@ def validate_mounts(container: Object, volumes: Volumes, path: str) -> Iterator[
             yield field_errors.invalid(
                 f"{place}.mountPath", target, "must not already exist as a path in volumeDevices"
             )
-        yield from _within(mount, place, f"{path}.volumeMounts")
+        yield from _sub_path_violations(mount, place, f"{path}.volumeMounts")
         yield from _propagation(mount, container, f"{path}.volumeMounts.mountPropagation")
 
 
-def _within(mount: Object, place: str, path: str) -> Iterator[Cause]:
+def _sub_path_violations(mount: Object, place: str, path: str) -> Iterator[Cause]:
     """Messages name the list instead of the mount, as in Kubernetes."""
     if "subPath" in mount and (wrong := pod_value_rules.inner_path_error(mount["subPath"])):
         yield field_errors.invalid(f"{path}.subPath", mount["subPath"], wrong)

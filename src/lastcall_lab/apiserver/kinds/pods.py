@@ -21,7 +21,7 @@ from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 
 FINISHED = ("Succeeded", "Failed")
-"""The phases of a pod that will never run again."""
+"""The final phases of a pod."""
 
 _COST = "controller.kubernetes.io/pod-deletion-cost"
 _GATED: Object = {

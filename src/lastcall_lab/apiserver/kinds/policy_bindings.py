@@ -28,7 +28,7 @@ class PolicyBindingKind(KindBehaviour):
         self._mutating = mutating
 
     def default(self, obj: Object) -> None:
-        """Defaults: matchPolicy Equivalent, and selectors that match everything."""
+        """Sets matchPolicy Equivalent, and selectors that match everything."""
         match_resources.default_resources(common_rules.sub_object(obj, "spec").get("matchResources"))
 
     def validate(self, obj: Object) -> Iterator[Cause]:

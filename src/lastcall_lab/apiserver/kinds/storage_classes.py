@@ -175,7 +175,7 @@ def _check_attachment_status(status: Object) -> Iterator[Cause]:
         yield field_errors.too_long("status.attachmentMetadata", _ATTACHMENT_METADATA)
     for name in ("attachError", "detachError"):
         error = status.get(name) or {}
-        if len(error.get("message", "").encode()) > _VOLUME_ERROR:  # the limit that is said is the other one
+        if len(error.get("message", "").encode()) > _VOLUME_ERROR:  # upstream's message names the other limit
             yield field_errors.too_long(f"status.{name}.message", _ATTACHMENT_METADATA)
         if error.get("errorCode", 0) < 0:
             why = "must be between 0 and 2147483647, inclusive"

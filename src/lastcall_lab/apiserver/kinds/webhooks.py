@@ -29,7 +29,7 @@ class WebhookConfigurationKind(KindBehaviour):
         self._mutating = mutating
 
     def default(self, obj: Object) -> None:
-        """Defaults: failurePolicy Fail, selectors that match everything, timeout ten seconds."""
+        """Sets failurePolicy Fail, selectors that match everything, timeout ten seconds."""
         for hook in obj.get("webhooks") or ():
             common_rules.fill_missing(hook, failurePolicy="Fail", matchPolicy="Equivalent", timeoutSeconds=10)
             for name in ("namespaceSelector", "objectSelector"):

@@ -115,7 +115,7 @@ def _everything(value: Any, shape: OwnershipShape) -> FieldSet:
     return {SELF: LEAF, **below} if below else LEAF
 
 
-# -- what an applied configuration says ----------------------------------------------------------------------------------
+# -- applied configurations ----------------------------------------------------------------------------------------------
 
 
 def fields_in(config: Mapping[str, Any], shape: OwnershipShape) -> FieldSet:

@@ -11,7 +11,7 @@ from lastcall_lab.apiserver.patches.field_sets import LEAF, FieldSet, difference
 from lastcall_lab.apiserver.values.request import Object
 
 MAX_UPDATERS = 10
-"""More entries of updates than this are merged, the oldest first."""
+"""Above this number of update entries, the oldest ones are merged."""
 ANCIENT = "ancient-changes"
 BEFORE_FIRST_APPLY = "before-first-apply"
 
@@ -31,7 +31,7 @@ STRIPPED: FieldSet = {
         "f:resourceVersion": LEAF,
     },
 }
-"""Fields that nobody owns: those that name the object, and those that the server alone writes."""
+"""Unowned fields: those that identify the object, and those that only the server writes."""
 
 
 class FieldOwner(NamedTuple):
@@ -150,7 +150,7 @@ def claim_changes(claims: Claims, changes: FieldDifference, owner: FieldOwner, *
     if not fields:
         return drop_changed(claims, changes)
     before = claims.get(owner)
-    if before and not changes.removed and not difference(fields, before.fields):  # once more what is his, as most write
+    if before and not changes.removed and not difference(fields, before.fields):  # the same fields again
         left = drop_changed(claims, changes, but=owner)
         left[owner] = before._replace(version=version, time=now)
         return _cap_updaters(left)

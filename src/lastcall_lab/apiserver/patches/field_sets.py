@@ -18,7 +18,7 @@ FieldSet = dict[str, Any]
 
 SELF = "."
 LEAF: FieldSet = {}
-"""A place with nothing below it."""
+"""A node without children."""
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -33,7 +33,7 @@ def item_key(keys: Mapping[str, Any]) -> str:
     return "k:" + _json({name: keys[name] for name in sorted(keys)} if len(keys) > 1 else keys)
 
 
-@lru_cache(maxsize=4096)  # containers, ports and conditions have the same few names
+@lru_cache(maxsize=4096)  # cached: containers, ports and conditions have the same few keys
 def named_item_key(key: str, name: str) -> str:
     """The key of a list item with one key field of text."""
     return item_key({key: name})
@@ -147,7 +147,7 @@ def sort_fields(one: FieldSet) -> FieldSet:
 def sorted_keys(one: FieldSet) -> list[str]:
     """The keys of one level in that order."""
     keys = sorted(one)
-    # Text sorts as Kubernetes sorts the kinds of keys; only what is in a key may sort differently.
+    # Sorting the text also sorts the kinds of keys like Kubernetes; only the content of keys can differ.
     if len(keys) > 1 and keys[-1][0] in "kv":
         keys.sort(key=_order)
     return keys

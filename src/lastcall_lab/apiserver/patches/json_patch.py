@@ -15,7 +15,7 @@ from lastcall_lab.apiserver.encoding.go_json import is_deep
 Document = dict[str, Any] | list[Any]
 
 MAX_OPERATIONS = 10_000
-"""More in one patch are refused (``maxJSONPatchOperations``)."""
+"""The maximum number of operations in a patch (``maxJSONPatchOperations``)."""
 
 MAX_COPIED_BYTES = 3 * 1024 * 1024
 """JSON that all ``copy`` operations of a patch may add together (``JSONPatchMaxCopyBytes``): copies of copies double."""

@@ -105,10 +105,10 @@ def arrange_items(items: Sequence[Any], order: Sequence[Any], before: Sequence[A
             named.append((rank, seat, item))
     named.sort(key=lambda one: one[0])
     others.sort(key=lambda one: one[0])
-    return list(_woven([(seat, item) for _, seat, item in named], others, end))
+    return list(_interleave([(seat, item) for _, seat, item in named], others, end))
 
 
-def _woven(named: Sequence[tuple[int, Any]], others: Sequence[tuple[int, Any]], end: int) -> Iterator[Any]:
+def _interleave(named: Sequence[tuple[int, Any]], others: Sequence[tuple[int, Any]], end: int) -> Iterator[Any]:
     """Merges both lists, each in its order; ``end`` is the position of items without one."""
     left = 0
     for seat, item in named:

@@ -20,7 +20,7 @@ _SCALARS = {
     "float64": "numeric",
 }
 _DEFAULT_KEYS = {"v1.ContainerPort": {"protocol": "TCP"}, "v1.ServicePort": {"protocol": "TCP"}}
-"""The only key fields of built-in kinds whose defaults are not empty, by the type of the items."""
+"""The key fields of built-in kinds with a non-empty default, by item type."""
 
 
 class MissingItemKey(Exception):
@@ -33,17 +33,17 @@ class OwnershipShape:
     def __init__(self, node: SchemaNode | None, *, open_above: bool = False) -> None:
         self._node = node if node is not None and node.kind not in ("any", "object") else None
         self.free = self._node is None
-        """Whether anything can be there: its form is seen from the value."""
+        """Whether any type is allowed; the value then determines it."""
         struct = self._node.struct if self._node else None
         self.struct = struct is not None
         self.open = open_above or (struct is not None and struct.open)
-        """Whether fields can be in it that are not known."""
+        """Whether unknown fields are allowed."""
         self.map = self.free or (self._node is not None and self._node.kind in ("struct", "map"))
         self.list = self._node is not None and self._node.kind == "list"
         self.keys = self._keys()
-        """The key fields of the items of a list; None if it is one value, nothing if items are their own keys."""
+        """The key fields of list items; None for an atomic list, empty if items are their own keys."""
         self.whole = self._whole()
-        """Whether it is one value, whatever is in it."""
+        """Whether it is atomic."""
 
     def _keys(self) -> Sequence[str] | None:
         node = self._node
@@ -76,7 +76,7 @@ class OwnershipShape:
         if node is None or node.struct is None:
             return {}
         named = {key: field.default for key, field in node.fields.items() if field.default is not None}
-        # Go writes these fields of built-in kinds always, so their schema says that they are empty by default.
+        # Go always writes these fields of built-in kinds, so their schema has an empty default.
         empty = {key: field.zero_value() for key, field in node.struct.always_written if field.write != "null"}
         return {**empty, **named, **_DEFAULT_KEYS.get(node.struct.go, {})}
 

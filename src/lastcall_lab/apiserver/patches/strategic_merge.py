@@ -103,7 +103,7 @@ def _merge_field(original: Object, key: str, value: Any, node: SchemaNode | None
         _delete_from(original, key, value)
         return
     if value is None:
-        if original.get(key) is not None:  # one that is stored as null stays, as it would be written again
+        if original.get(key) is not None:  # a stored null stays, because it would be written again
             del original[key]
         return
     before = original.get(key, _GONE)

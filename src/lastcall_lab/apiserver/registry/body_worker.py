@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 from lastcall_lab.apiserver.values.request import Request
 
 LARGE = 64 * 1024
-"""Bytes of a body whose reading takes longer than others should wait."""
+"""Bodies above this size (bytes) would delay other clients too much."""
 
 Result = TypeVar("Result")
 

@@ -10,7 +10,7 @@ from lastcall_lab.apiserver.values import api_errors
 from lastcall_lab.apiserver.values.request import Object, Request
 
 _SCHEME = "pkg/runtime/scheme.go:111"
-"""The name that Kubernetes gives to where its DeleteOptions are registered."""
+"""The Go package in which Kubernetes registers DeleteOptions."""
 _GO_NAMES = {str: "string", bool: "bool", int: "number", float: "number", list: "array", dict: "object"}
 
 

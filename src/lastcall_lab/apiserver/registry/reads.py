@@ -36,7 +36,7 @@ class ObjectSelection:
     labels: request_selectors.Selector
     fields: request_selectors.Selector
     interest: Interest = None
-    """A field by whose value alone most of the others can be passed over."""
+    """The indexed field of the selection, which excludes most other objects."""
 
     @property
     def has_selectors(self) -> bool:
@@ -106,7 +106,7 @@ class ObjectReader:
         chosen = select_objects(context, options)
         start = self._start(options, namespaced=context.route.resource.namespaced)
         found = chosen.of(self._at(context, start, chosen.interest, paged=bool(options.token)))
-        # A list of any revision comes from the API server's memory at once: it has no pages.
+        # The API server's watch cache serves a list at any revision at once, without pages.
         limit = 0 if options.revision == "0" and not options.token else options.limit
         revision = start.revision if start.revision > 0 else self._store.revision
         page = found[:limit] if limit else found

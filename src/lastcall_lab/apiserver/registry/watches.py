@@ -26,10 +26,10 @@ from lastcall_lab.apiserver.values import api_errors
 from lastcall_lab.apiserver.values.request import Object
 
 BATCH = 8
-"""Events that are handed out at once at most: a reader that is slow holds no more than these in memory."""
+"""The maximum batch size, which limits the memory that a slow reader holds."""
 
 SHORTEST = 1800.0
-"""Seconds that a watch without timeoutSeconds goes on at least; at most twice as long (``--min-request-timeout``)."""
+"""The minimum duration of a watch without timeoutSeconds; at most twice as long (``--min-request-timeout``)."""
 
 
 class WatchEvent(NamedTuple):
@@ -39,7 +39,7 @@ class WatchEvent(NamedTuple):
     stored: StoredObject | None = None
     revision: int = 0
     initial: bool = False
-    """Of a bookmark: it ends the events that tell what was there already."""
+    """On a bookmark: marks the end of the initial events."""
     error: Object | None = None
 
 
@@ -128,7 +128,7 @@ class Watcher:
                         yield events
                 elif now >= table.bookmark:
                     table.schedule_bookmark(now)
-                    if self._store.revision >= feed.since:  # else it would take back what the client knows
+                    if self._store.revision >= feed.since:  # otherwise the client would see time go backwards
                         yield [await self._bookmark()]
                 else:
                     await alarm.until(feed.wait_for_change(), min(table.bookmark, table.end))
@@ -141,7 +141,7 @@ class Watcher:
 
     async def _bookmark(self) -> WatchEvent:
         revision = self._store.revision
-        with contextlib.suppress(Unavailable):  # what was taken back was shown to no watch
+        with contextlib.suppress(Unavailable):  # no watch has shown a reverted change
             await self._store.wait_durable(revision)
         return WatchEvent("BOOKMARK", revision=revision)
 

@@ -16,7 +16,7 @@ from lastcall_lab.apiserver.values import api_errors, field_errors, object_meta
 from lastcall_lab.apiserver.values.request import Object
 
 Change = Callable[[Object], Awaitable[Object]]
-"""From the object as it is now, which it leaves as it is, to the object as the client wants it."""
+"""From the current object, which it does not change, to the object that the client wants."""
 
 _ATTEMPTS = 10
 _MUTATED = " after mutating admission happens"
@@ -161,7 +161,7 @@ class ObjectWriter:
         object_meta.drop_empty_fields(new)
         if behaviour.has_generation and behaviour.generation_source(new) != behaviour.generation_source(old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        shared = [*object_meta.check_metadata_update(new, old)]  # the generic rules and those of the kind both say it
+        shared = [*object_meta.check_metadata_update(new, old)]  # the generic rules and the kind report it both
         own = await self._offload(context.request, lambda: [*_violations(behaviour, route.subresource, new, old)])
         causes = [*shared, *shared, *own]
         self._refuse(route.resource, new, causes)
@@ -172,7 +172,7 @@ class ObjectWriter:
         if context.dry_run or new == old:
             return new
         if deletion_rules.removes_last_hold(new, old, behaviour):
-            # What is answered is the object as it was sent; what watches see last is the one that was stored.
+            # The response is the object as sent; watches later see the stored one.
             self._store.delete(stored.key, stored.to_object(), expected=stored.revision)
             return new
         return self._store.put(stored.key, version_conversion.to_stored(new, route.resource), expected=stored.revision)
@@ -194,7 +194,7 @@ class ObjectWriter:
             why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
             raise api_errors.conflict_error(resource.plural, resource.group, name, why)
 
-    # -- within --------------------------------------------------------------------------------------------------------
+    # -- internal ------------------------------------------------------------------------------------------------------
 
     def answer(self, stored: StoredObject, resource: ServedResource) -> Object:
         """A stored object with its kind and apiVersion."""

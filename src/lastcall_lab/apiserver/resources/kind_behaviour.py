@@ -19,11 +19,11 @@ class DeleteOptions:
     uid: str | None = None
     revision: str | None = None
     orphan: bool | None = None
-    """``orphanDependents``, which is older than ``propagation`` and says the same."""
+    """``orphanDependents``, the deprecated form of ``propagation``."""
     propagation: str | None = None
     """``Orphan``, ``Background`` or ``Foreground``."""
     dry_run: Sequence[str] = ()
-    """``All``, or nothing; any other value is refused."""
+    """``All`` or empty; other values are rejected."""
 
     def to_object(self) -> Object:
         """The options as webhooks see them."""
@@ -63,11 +63,11 @@ class DeletionOutcome(NamedTuple):
 
     fate: DeletionFate
     obj: Object
-    """The object, marked if that is how it goes or waits."""
+    """The object; marked if it terminates gracefully or waits."""
     options: DeleteOptions
-    """With the grace period that counts."""
+    """With the effective grace period."""
     marked: bool = False
-    """Whether the mark is a version of its own, which watches see before the end."""
+    """Whether the mark is a version of its own, which watches see before the deletion."""
 
 
 class KindBehaviour:
@@ -79,27 +79,27 @@ class KindBehaviour:
     """
 
     has_generation: ClassVar[bool] = False
-    """Whether ``metadata.generation`` counts the changes of what is wanted."""
+    """Whether ``metadata.generation`` counts changes of the spec."""
     has_status: bool = False
-    """Whether ``status`` is written by its subresource alone."""
+    """Whether only the subresource writes ``status``."""
     needs_revision: ClassVar[bool] = False
-    """Whether an update must say which version it replaces."""
+    """Whether an update requires a resourceVersion."""
     status_after_delete: ClassVar[bool] = True
-    """Whether a deletion is answered by a Status instead of by the object."""
+    """Whether the response to a deletion is a Status instead of the object."""
     status_keeps: ClassVar[Sequence[str]] = ("labels", "annotations", "finalizers", "ownerReferences")
-    """The metadata that the status subresource cannot change."""
+    """The metadata fields that the status subresource cannot change."""
     known_finalizers: ClassVar[bool] = True
-    """Whether a finalizer without a domain must be one of Kubernetes' own."""
+    """Whether finalizers without a domain must be Kubernetes' own."""
     hidden_annotations: ClassVar[Sequence[str]] = ()
-    """Annotations that are fields within the server, so that neither tables nor metadata alone show them."""
+    """Annotations that only the server uses; tables and partial metadata do not show them."""
     deprecation: str = ""
-    """What every client of the kind is told."""
+    """A warning for every client of the kind."""
     dependents: ClassVar[DependentsPolicy] = DependentsPolicy.DELETED
-    """What becomes of what the object owns, unless the deletion says so."""
+    """The default policy for dependents."""
     leaves_alone: ClassVar[bool] = False
-    """Whether its methods change nothing in place within the parts of a new object that are as they were stored."""
+    """Whether its methods never change unchanged parts of a new object in place."""
     creates_on_update: ClassVar[bool] = False
-    """Whether a PUT of a name that is not there creates the object."""
+    """Whether a PUT can create the object."""
 
     def default(self, obj: Object) -> None:
         """Sets the defaults."""

@@ -24,17 +24,17 @@ class ServedResource:
     categories: Sequence[str] = ()
     singular: str = ""
     stored_as: str = ""
-    """The resource in which its objects lie, if not in its own: ``events.events.k8s.io`` lie in ``events``."""
+    """The resource that stores its objects, if it is another one: ``events.events.k8s.io`` uses ``events``."""
     verbs: Sequence[str] = ()
-    """What can be done with it, if that is not everything."""
+    """Its verbs, if it does not support all."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """The fields that have another name where the objects are stored, and that name."""
+    """Field names that differ in storage, and their stored names."""
     custom: bool = False
-    """Defined by a CustomResourceDefinition."""
+    """Whether a CustomResourceDefinition defines it."""
     lists: str = ""
-    """The kind of its lists, if that is not its own with ``List``."""
+    """The kind of its lists, if it is not its kind with the suffix ``List``."""
     definition: Object | None = None
-    """Of a custom resource: its entry in ``spec.versions`` of the definition, with schema and printer columns."""
+    """For a custom resource: its entry in the definition's ``spec.versions``, with schema and printer columns."""
 
     @cached_property
     def qualified_name(self) -> str:
@@ -70,7 +70,7 @@ class ResourceScheme:
         self._index()
 
     def __iter__(self) -> Iterator[ServedResource]:
-        return iter([*self._resources.values()])  # threads look while definitions come and go
+        return iter([*self._resources.values()])  # threads read it while definitions change
 
     def find(self, group: str, version: str, plural: str) -> ServedResource | None:
         """The resource with the names in a path."""

@@ -21,11 +21,11 @@ from lastcall_lab.apiserver.values.api_errors import ApiError
 from lastcall_lab.apiserver.values.request import Object, Request, Response
 
 FEW = 256
-"""Items of a list that is answered whole."""
+"""Up to this number of items, a list is sent in one piece."""
 
 
 class ResponseBuilder:
-    """Answers of one API server. The watches that it answers share their encoded lines."""
+    """Responses of one API server. Its watches share their encoded lines."""
 
     def __init__(self, clock: Clock, schemas: Schemas) -> None:
         self._clock = clock
@@ -35,7 +35,7 @@ class ResponseBuilder:
     def object_response(
         self, context: RequestContext, obj: Object | StoredObject, form: ResponseFormat, *, code: int = 200
     ) -> Response:
-        """One object, with kind and apiVersion; one that is stored is sent as it is there."""
+        """One object, with kind and apiVersion; sends the stored JSON unchanged if possible."""
         if isinstance(obj, StoredObject):
             resource = context.route.resource
             if form.media == media_types.JSON and not form.transform:
@@ -49,7 +49,7 @@ class ResponseBuilder:
         return Response(code, _response_headers(context, form.media), media_types.encode_body(said, form))
 
     def list_response(self, context: RequestContext, page: ListPage, form: ResponseFormat) -> Response:
-        """A list; its items are sent as they are stored, without a detour over Python's objects, and many in pieces."""
+        """A list. Sends items as stored, without decoding them, and long lists in pieces."""
         resource = context.route.resource
         metadata: Object = {"resourceVersion": str(page.revision)}
         if page.token:
@@ -74,7 +74,7 @@ class ResponseBuilder:
     def watch_response(
         self, context: RequestContext, batches: AsyncIterator[Sequence[WatchEvent]], form: ResponseFormat
     ) -> Response:
-        """A watch: one line of JSON for each event."""
+        """A watch: one line of JSON per event."""
         lines = WatchLines(context, form, clock=self._clock, schemas=self._schemas, cache=self._lines).write_batches(
             batches
         )
@@ -83,9 +83,9 @@ class ResponseBuilder:
     def deletion_response(
         self, context: RequestContext, removed: RemovedObject, options: DeleteOptions, form: ResponseFormat
     ) -> Response:
-        """After a DELETE: the object if it is still there, or if its kind says so, else a Status.
+        """After a DELETE: the object if it still exists or its kind returns it, otherwise a Status.
 
-        The code is 202 only if the object waits and the options say so by the old ``orphanDependents: false``.
+        The code is 202 only if the object waits and the options contain the deprecated ``orphanDependents: false``.
         """
         resource, obj = context.route.resource, removed.obj
         if removed.gone and resource.behaviour.status_after_delete:

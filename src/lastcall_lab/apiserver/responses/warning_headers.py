@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 
 _ALL, _ONE = 4096, 256
-"""Characters: of all warnings until long ones are cut, and of one that is cut."""
+"""Characters: the total before long warnings are truncated, and the length of a truncated one."""
 
 
 def warning_headers(texts: Sequence[str]) -> list[str]:

@@ -18,7 +18,7 @@ from lastcall_lab.apiserver.tables.requested_table import RequestedTable
 from lastcall_lab.apiserver.values.request import Object
 
 _KEPT = 512
-"""Lines that are remembered."""
+"""The number of cached lines."""
 
 
 class LineCache:

@@ -23,7 +23,7 @@ class ListOptions:
     revision: str
     match: str
     initial: bool | None
-    """sendInitialEvents, which a watch without a revision, or of revision 0, implies."""
+    """sendInitialEvents, implied by a watch without a revision or from revision 0."""
     bookmarks: bool
     timeout: int
 

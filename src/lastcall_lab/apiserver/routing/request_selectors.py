@@ -40,7 +40,7 @@ def parse_field_terms(text: str) -> list[FieldTerm]:
     ApiError if it is invalid.
     """
     found = [_term(part, text) for part in sorted(_parts(text)) if part]
-    return [term for term in found if term.field or term.value]  # nothing is nothing: that selects all
+    return [term for term in found if term.field or term.value]  # an empty selector matches everything
 
 
 def field_selector(wanted: Collection[FieldTerm], resource: ServedResource, supported: Collection[str]) -> Selector:

@@ -24,7 +24,7 @@ _METHODS = {
     "portforward": ("GET", "POST"),
     "token": ("POST",),
 }
-"""What subresources can be asked that are not read and written like objects."""
+"""Verbs of subresources that are not read and written like objects."""
 _PART = ("GET", "PUT", "PATCH")
 
 
@@ -63,7 +63,7 @@ def parse_path(path: str) -> ResourcePath | None:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return None
-    everywhere = rest[:2] == ["namespaces", ""] and len(rest) > 2  # as if the path named no namespace
+    everywhere = rest[:2] == ["namespaces", ""] and len(rest) > 2  # treated as a path without a namespace
     rest = rest[2:] if everywhere else rest
     if "" in (version, *rest):
         return ResourcePath(group, version, "", "", "", "", watch=False)
@@ -99,7 +99,7 @@ def request_verb(request: Request, where: ResourcePath) -> str:
     """The verb of RBAC and the audit; empty for other methods."""
     if where.subresource:
         return _SUBRESOURCE.get(request.method, "")
-    if where.watch:  # whatever the method is, the authorizer was asked about a watch
+    if where.watch:  # for any method, the authorizer was asked about a watch
         return "watch" if request.method == "GET" else ""
     found = (_ITEM if where.name else _COLLECTION).get(request.method, "")
     return "watch" if found == "list" and request.flag("watch") else found

@@ -13,7 +13,7 @@ from lastcall_lab.apiserver.schema.types import SchemaNode, Struct
 from lastcall_lab.apiserver.values.request import Object
 
 _LIMIT = 100
-"""So many unknown fields are told."""
+"""The maximum number of reported unknown fields."""
 
 
 class Undecodable(ValueError):

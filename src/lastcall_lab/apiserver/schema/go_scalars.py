@@ -87,7 +87,7 @@ def _time(kind: str, value: Any) -> str:
     return _moment(kind, value)
 
 
-@lru_cache(maxsize=1024)  # the same second stands in many objects
+@lru_cache(maxsize=1024)  # cached: many objects contain the same second
 def _moment(kind: str, value: str) -> str:
     found = _RFC3339.fullmatch(value)
     if not found or (kind == "microtime" and len(found[3] or "") != 6):

@@ -17,7 +17,7 @@ from lastcall_lab.apiserver.values.api_errors import ApiError
 from lastcall_lab.apiserver.values.request import Object
 
 _PACKAGES = {"": "core", "events.k8s.io": "core"}
-"""The Go packages of groups whose names do not begin with theirs."""
+"""The Go packages of groups with a different name."""
 
 
 class Schemas:
@@ -46,7 +46,7 @@ class Schemas:
         group, _, number = version.rpartition("/")
         return self.types.find(group, number, obj.get("kind", ""))
 
-    # -- what is written -----------------------------------------------------------------------------------------------
+    # -- writes --------------------------------------------------------------------------------------------------------
 
     def read(
         self, context: RequestContext, wanted: GroupVersionKind | None = None, *, also: Sequence[str] = ()
@@ -247,7 +247,7 @@ def _decode(obj: Object, struct: Struct, made: type[Decoder], before: Object | N
         decoder = made()
         decoded, unknown = decoder.decode(obj, struct), decoder.unknown
     if obj.get("metadata") and obj["metadata"].get("managedFields") == []:
-        decoded["metadata"]["managedFields"] = []  # an empty list is a word of its own: forget who owns what
+        decoded["metadata"]["managedFields"] = []  # an empty list is explicit: it resets the field ownership
     return decoded, unknown
 
 

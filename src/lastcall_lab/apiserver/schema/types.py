@@ -42,21 +42,21 @@ class SchemaNode:
         """``struct``, ``map``, ``list``, ``string``, ``bool``, ``int32``, ``int64``, ``float64``, ``bytes``, ``time``,
         ``microtime``, ``duration``, ``quantity``, ``intorstring``; ``raw`` (an object of any shape), ``any``."""
         self.plain = _PLAIN.get(self.kind)
-        """The type of its values in Python, if they are stored as they come."""
+        """The Python type of its values, if they are stored unchanged."""
         self.write: str = facts.get("write", "")
-        """When it is written, as the table has it."""
+        """When it is written, as in the table."""
         self.kept: bool = self.write != "" and self.kind not in ("list", "map")
-        """Whether it is written though it is empty."""
+        """Whether it is written even if empty."""
         self.patch_strategy: Sequence[str] = tuple(facts["strategy"].split(",")) if "strategy" in facts else ()
-        """``merge``, ``retainKeys``, ``replace`` of a strategic merge patch; nothing means that lists are replaced."""
+        """``merge``, ``retainKeys``, ``replace`` of a strategic merge patch; without one, lists are replaced."""
         self.merge_key: str = facts.get("merge_key", "")
-        """The field by which a strategic merge patch tells the items of a list apart; empty for lists of scalars."""
+        """The merge key of list items in a strategic merge patch; empty for lists of scalars."""
         self.list_type: str = facts.get("list", "atomic")
-        """``atomic``, ``set`` or ``map``: how server-side apply sees a list."""
+        """``atomic``, ``set`` or ``map``: the list type in server-side apply."""
         self.list_keys: Sequence[str] = tuple(facts.get("keys", ()))
-        """The fields that together tell the items of a list of type ``map`` apart."""
+        """The key fields of the items of a list of type ``map``."""
         self.default: Any = facts.get("default")
-        """What a field of a custom resource is if nobody says it."""
+        """The default of a custom resource's field."""
         self._map_type: str = facts.get("map", "")
 
     @cached_property
@@ -116,7 +116,7 @@ class Struct:
         self.name = self.go.rpartition(".")[2]
         self.map_type: str = facts.get("map", "")
         self.open: bool = facts.get("open", False)
-        """Whether other fields than those that are known can be in it, and in what is below it."""
+        """Whether unknown fields are allowed in it and below it."""
 
     @cached_property
     def fields(self) -> Mapping[str, SchemaNode]:

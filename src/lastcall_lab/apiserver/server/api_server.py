@@ -57,11 +57,11 @@ log = logging.getLogger(__name__)
 Verb = Callable[[RequestContext], Awaitable[Response]]
 
 _PARTS = ("", "status", "finalize", "ephemeralcontainers", "resize")
-"""Subresources that are the object itself, of which they change a part."""
+"""Subresources that change a part of the object itself."""
 
 
 _AT_ONCE = 64
-"""Objects of a collection that are deleted before others are served."""
+"""The number of objects of a deletecollection before other requests get a turn."""
 
 
 class ApiServer:
@@ -139,7 +139,7 @@ class ApiServer:
             request = self.access.identify(request)  # two steps: the audit of a refused request names the user
             self.access.authorize(request)
             response = await self._handle(protobuf_bodies.convert_to_json(request))
-            if self.store.journal:  # nothing is told, read or written, that a crash could take back
+            if self.store.journal:  # never expose a read or write that a crash could revert
                 await self.store.journal.wait_durable(self.store.revision)
         except api_errors.ApiError as error:
             response = response_builder.error_response(request, error)
@@ -148,7 +148,7 @@ class ApiServer:
         except RecursionError:
             response = response_builder.error_response(request, api_errors.bad_request_error("exceeded max depth"))
         except ModuleNotFoundError:
-            raise  # not all of lastcall is installed: no answer to a client can say how to mend that
+            raise  # a part of lastcall is not installed: no response to a client could say how to install it
         except Exception as error:
             log.exception("%s %s failed", request.method, request.path)
             response = response_builder.error_response(
@@ -243,7 +243,7 @@ class ApiServer:
             return self._responses.object_response(
                 context, await self.registry.writer.create(context, wanted), form, code=201
             )
-        sent = msgspec.json.encode(wanted)  # each attempt begins with what the client has sent
+        sent = msgspec.json.encode(wanted)  # each attempt starts from what the client sent
 
         async def change(_: Object) -> Object:
             again: Object = msgspec.json.decode(sent)
@@ -286,12 +286,12 @@ class ApiServer:
         return self._responses.list_response(context, page, form)
 
     async def _deletion(self, context: RequestContext) -> DeleteOptions:
-        """The options of a deletion, whose client is told what it should know."""
+        """The options of a deletion; adds the warnings for the client."""
         options = await self.registry.offload(context.request, lambda: read_delete_options(context))
         context.warnings += context.route.resource.behaviour.deletion_warnings(options)
         return options
 
-    # -- for the verbs -------------------------------------------------------------------------------------------------
+    # -- helpers of the verbs ------------------------------------------------------------------------------------------
 
     def _form(self, context: RequestContext, *, collection: bool = False, stream: bool = False) -> ResponseFormat:
         custom = context.route.resource.custom
@@ -303,4 +303,4 @@ class ApiServer:
         fields = {"metadata.name": metadata.get("name", ""), "metadata.namespace": metadata.get("namespace", "")}
         if resource:
             fields |= resource.behaviour.fields(obj)
-        return {name: value for name, value in fields.items() if value}  # most are empty, and each takes room
+        return {name: value for name, value in fields.items() if value}  # most are empty, and each takes memory

@@ -6,22 +6,22 @@ import re
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS = 32.0
-"""For a request line and the headers (``ReadHeaderTimeout``)."""
+"""Seconds for request line and headers (``ReadHeaderTimeout``)."""
 
 BODY_SECONDS = 60.0
-"""For the body; a real server waits for ever."""
+"""Seconds for the body; a real server waits for ever."""
 
 IDLE_SECONDS = 90
-"""Between two requests (``IdleTimeout``)."""
+"""Seconds between two requests (``IdleTimeout``)."""
 
 MAX_HEAD_BYTES = 1024 * 1024
-"""Of a request line and the headers (``DefaultMaxHeaderBytes``)."""
+"""Bytes of request line and headers (``DefaultMaxHeaderBytes``)."""
 
 _KNOWN = (b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS")
 _METHOD = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _LONGEST_METHOD = 64
 _STAND_IN = b"POST"
-"""What the parser reads in place of a method that it does not know: a request that may have a body."""
+"""The method that the parser gets in place of an unknown one; such a request may have a body."""
 
 
 class ClientConnection(HttpToolsProtocol):
@@ -29,13 +29,13 @@ class ClientConnection(HttpToolsProtocol):
 
     _timer: asyncio.TimerHandle | None = None
     _between = True
-    """Whether nothing of the next request has been given to the parser."""
+    """Whether the parser has seen nothing of the next request yet."""
     _first_bytes = b""
-    """Of the next request, as long as its method is cut off."""
+    """The beginning of the next request while its method is incomplete."""
     _method = ""
-    """The one that a stand-in was given to the parser for."""
+    """The real method, if the parser got the stand-in."""
     _head_bytes: int | None = 0
-    """Of a request line and headers that are not whole; None after them."""
+    """The size of incomplete request line and headers; None after them."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client has connected; starts the timeout of its first request."""
@@ -72,7 +72,7 @@ class ClientConnection(HttpToolsProtocol):
         self._hurry(None)
         super().handle_websocket_upgrade()
 
-    # -- what the parser finds -----------------------------------------------------------------------------------------
+    # -- parser callbacks ----------------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         """A request begins, possibly pipelined."""
@@ -86,7 +86,7 @@ class ClientConnection(HttpToolsProtocol):
         self._hurry(BODY_SECONDS)
         super().on_headers_complete()
         if self._method:
-            self.scope["method"] = self._method  # before the request's task has begun
+            self.scope["method"] = self._method  # before the request's task has started
             self._method = ""
 
     def on_message_complete(self) -> None:
@@ -95,7 +95,7 @@ class ClientConnection(HttpToolsProtocol):
         self._between, self._head_bytes = True, 0
         super().on_message_complete()
 
-    # -- within --------------------------------------------------------------------------------------------------------
+    # -- internal ------------------------------------------------------------------------------------------------------
 
     def _method_is_cut_off(self) -> bool:
         begun = self._first_bytes.lstrip(b"\r\n")

@@ -7,7 +7,7 @@ _CHECKS = {
     "livez": ("ping", "log", "etcd"),
     "readyz": ("ping", "log", "etcd", "etcd-readiness", "informer-sync", "shutdown"),
 }
-"""Those of Kubernetes that the lab has something for; a server that answers is well."""
+"""The checks of Kubernetes that apply to the lab; a server that responds is healthy."""
 
 
 def health_report(path: str, *, verbose: bool, excluded: Sequence[str]) -> str | None:

@@ -22,13 +22,13 @@ from lastcall_lab.apiserver.values.request import Request, Response, parse_query
 log = logging.getLogger(__name__)
 
 _TLS_BUFFER = 32 * 1024
-"""Bytes into which asyncio reads a TLS connection: two records. Its own 256 KiB make 500 watches 128 MiB."""
+"""The buffer of asyncio for a TLS connection: two records. Its default of 256 KiB makes 500 watches 128 MiB."""
 
 _PIECE = 16 * 1024
-"""Bytes of a long list that are made and sent at once."""
+"""Bytes of a long list that are encoded and sent at once."""
 
 _LARGEST_MESSAGE = 1024 * 1024
-"""Bytes of a WebSocket message; kubectl sends 32 KiB."""
+"""Maximum bytes of a WebSocket message; kubectl sends 32 KiB."""
 
 
 class RequestHandler(Protocol):
@@ -77,11 +77,11 @@ class HttpServer:
             http=ClientConnection,
             ws="websockets-sansio",
             ws_max_size=_LARGEST_MESSAGE,
-            ws_per_message_deflate=False,  # nor does a real server; what is small would be large
+            ws_per_message_deflate=False,  # a real server does not do this either; small messages would grow
             timeout_keep_alive=IDLE_SECONDS,
             lifespan="off",
             log_config=None,
-            log_level=logging.CRITICAL,  # what goes wrong here is told by ``_app``
+            log_level=logging.CRITICAL,  # ``_app`` reports errors
             access_log=False,
             server_header=False,
             proxy_headers=False,
@@ -116,10 +116,10 @@ class HttpServer:
                 await self._upgrade(_request(scope, b""), scope, receive, send)
             elif scope["type"] == "http":
                 await self._http(scope, receive, send)
-        except OSError:  # the client has gone: nobody is left to be told
-            log.debug("the client of %s has gone", scope["path"])
+        except OSError:  # the client has disconnected: there is no one to respond to
+            log.debug("the client of %s disconnected", scope["path"])
         except Exception:
-            log.exception("the answer to %s broke off", scope["path"])
+            log.exception("the response to %s failed", scope["path"])
             raise
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -165,7 +165,7 @@ class _Server(uvicorn.Server):
 
 
 def _listener(host: str, port: int) -> socket.socket:
-    # With the protocol named, asyncio sets TCP_NODELAY: without it every answer would wait 40 ms for the client's ACK.
+    # With an explicit protocol asyncio sets TCP_NODELAY: otherwise each response would wait 40 ms for an ACK.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -174,7 +174,7 @@ def _listener(host: str, port: int) -> socket.socket:
         listener.setblocking(False)
     except OSError as error:
         listener.close()
-        raise InvalidInput(f"{host}:{port}", [f"cannot be listened on: {error.strerror}"]) from None
+        raise InvalidInput(f"{host}:{port}", [f"cannot listen: {error.strerror}"]) from None
     return listener
 
 
@@ -197,7 +197,7 @@ async def _body(receive: Receive) -> bytes | None:
             return None
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > LIMIT or not message.get("more_body"):  # more than allowed is enough to be refused
+        if size > LIMIT or not message.get("more_body"):  # anything above the limit suffices for a rejection
             return b"".join(parts)
 
 

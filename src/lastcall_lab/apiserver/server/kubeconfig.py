@@ -12,7 +12,7 @@ import yaml
 from lastcall.errors import InvalidInput, RefusedForSafety
 
 CONTEXT = "lastcall-lab"
-"""By this name of its cluster a file is known as a lab's."""
+"""The cluster name by which a file is recognized as a lab's."""
 
 _ANSWER_SECONDS = 1.0
 
@@ -71,7 +71,7 @@ def _check_free(path: Path, own: str) -> None:
     try:
         socket.create_connection((parts.hostname or "", parts.port or 0), _ANSWER_SECONDS).close()
     except OSError:
-        return  # left behind by one that was killed
+        return  # left by a killed lab
     raise RefusedForSafety(f"{path} belongs to a lab that runs at {url}: name another file by --kubeconfig")
 
 

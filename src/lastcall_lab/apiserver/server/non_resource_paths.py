@@ -27,7 +27,7 @@ VERSION: Object = {
     "compiler": "",
     "platform": "linux/amd64",
 }
-"""The Kubernetes whose answers the lab gives."""
+"""The Kubernetes version whose behaviour the lab implements."""
 
 _TEXT = "text/plain; charset=utf-8"
 _AS_LIST = {"as": "APIGroupDiscoveryList", "g": "apidiscovery.k8s.io", "v": "v2"}
@@ -79,7 +79,7 @@ class NonResourcePaths:
                 found = None
         group = path.split("/")[1] if path.startswith("apis/") else ""
         if found is None and path.startswith(("api/", "apis/")) and self._scheme.has_group(group):
-            raise api_errors.no_such_resource_error()  # a version that the group does not have; an unknown group is plain text
+            raise api_errors.no_such_resource_error()  # an unknown version; unknown groups get plain text
         return _json(request, found) if found else None
 
     def _aggregated_document(self, request: Request, path: str) -> Response | None:
@@ -96,7 +96,7 @@ class NonResourcePaths:
         others = ("/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz")
         return sorted([*groups, *versions, *others, "/version"])
 
-    # -- the rest ------------------------------------------------------------------------------------------------------
+    # -- other paths ---------------------------------------------------------------------------------------------------
 
     def _health(self, request: Request, path: str) -> Response | None:
         excluded = request.query.get("exclude", ())

@@ -18,7 +18,7 @@ from lastcall_lab.apiserver.storage.change_waiters import ChangeWaiters, Interes
 from lastcall_lab.apiserver.values.request import Object
 
 _SLACK = 1000
-"""Changes beyond those to be kept, so that they are dropped many at a time."""
+"""Surplus changes, so that old ones are dropped in batches."""
 
 
 class StorageKey(NamedTuple):
@@ -84,7 +84,7 @@ class ChangeLog:
 
     history: int
     compacted: int = 0
-    """The revision up to which changes are not kept."""
+    """The revision up to which changes have been dropped."""
     _changes: list[StoredChange] = field(default_factory=list)
     _dropped: int = 0
     waiting: ChangeWaiters = field(default_factory=ChangeWaiters)

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 Interest = tuple[str, str] | None
-"""A field, and the value that it must have before or after a change that concerns the reader; None: all do."""
+"""A field and the value that it must have before or after a change of interest; None: all changes."""
 
 
 class ChangeWaiters:

@@ -27,13 +27,13 @@ log = logging.getLogger(__name__)
 FILE = "lab.db"
 
 _BESIDE = ("", "-wal", "-shm", "-journal")
-"""The files that SQLite keeps: those beside the first get its mode when they are made."""
+"""SQLite's files: it creates the others with the mode of the first."""
 
 _APPLICATION = 0x6C636C62
-"""``PRAGMA application_id``: by it the file is known as one of ours ("lclb")."""
+"""``PRAGMA application_id``, which identifies the lab's databases ("lclb")."""
 
 _LOST = 100
-"""Failures that are remembered, for those who wait for one of their changes."""
+"""Remembered failures, for requests that wait for one of their changes."""
 
 _VERSION = 1
 _OBJECTS = (
@@ -122,7 +122,7 @@ class Database:
 
         Queued changes may depend on the failed ones and are reverted too.
         """
-        log.error("%s; the writes of this moment are refused", why)
+        log.error("%s; the pending writes are rejected", why)
         self._waiting = []
         self._lost.append(LostChanges(changes[0].revision, changes[-1].revision, why))
         self._saved = self.store.undo(changes)
@@ -140,7 +140,7 @@ def _write(connection: sqlite3.Connection, changes: Sequence[StoredChange]) -> N
         for key, change in newest.items()
         if change.kind is not StoredChangeKind.DELETED
     ]
-    if connection.in_transaction:  # of a write that failed, and that could not even be rolled back
+    if connection.in_transaction:  # left by a failed write whose rollback also failed
         connection.rollback()
     with connection:
         connection.execute("BEGIN IMMEDIATE")
@@ -159,7 +159,7 @@ def _open_file(path: Path) -> sqlite3.Connection:
     except (OSError, sqlite3.OperationalError) as error:
         raise InvalidInput(str(path), [f"cannot be opened: {error}"]) from None
     try:
-        # The lock is held until the process ends, however it ends: two labs never share a file.
+        # The process holds the lock until it ends in any way: two labs never share a file.
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         _check(path, connection)
         connection.execute("PRAGMA journal_mode = WAL")
@@ -186,7 +186,9 @@ def _check(path: Path, connection: sqlite3.Connection) -> None:
     if application != _APPLICATION and (application or version or tables):
         raise InvalidInput(str(path), ["is a database of another program: choose another directory"])
     if version > _VERSION:
-        raise InvalidInput(str(path), [f"has format {version}; this version of lastcall knows {_VERSION} at most"])
+        raise InvalidInput(
+            str(path), [f"has format {version}; this version of lastcall supports formats up to {_VERSION}"]
+        )
     [(found,)] = connection.execute("PRAGMA quick_check(1)").fetchall()
     if found != "ok":
         raise _damage_error(path, str(found))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 FIELDS: Mapping[str, str] = {"pods": "spec.nodeName"}
-"""The field of each resource that has an index (``NodeNameIndexFunc`` in ``registry/core/pod``); all others are searched."""
+"""The indexed field of each resource (``NodeNameIndexFunc`` in ``registry/core/pod``); others need a scan."""
 
 Where = tuple[str, str]
 """``store.Place``."""

@@ -41,13 +41,13 @@ __all__ = [
 ]
 
 HISTORY = 10_000
-"""Changes of each resource that are kept for watches and old lists, unless somebody compacts."""
+"""The number of changes per resource that are kept for watches and old lists, unless compacted earlier."""
 
 Place = tuple[str, str]
-"""Namespace with a slash, and name: objects are in the order of the paths that these make, as in etcd."""
+"""Namespace with a slash, and name: objects have the order of their paths, as in etcd."""
 
 FIRST: Place = ("", "")
-"""Before all objects."""
+"""The place before all objects."""
 
 
 def place_of(key: StorageKey) -> Place:
@@ -125,7 +125,7 @@ class Store:
         start, end = bisect.bisect_right(order, after), len(order)
         if namespace:
             start = max(start, bisect.bisect_left(order, (f"{namespace}/", "")))
-            end = bisect.bisect_left(order, (f"{namespace}0", ""))  # "0" comes behind "/"
+            end = bisect.bisect_left(order, (f"{namespace}0", ""))  # "0" is the character after "/"
         return [found[one] for one in order[start:end]]
 
     def objects_at(self, resource: str, namespace: str, revision: int, after: Place = FIRST) -> Sequence[StoredObject]:
@@ -261,7 +261,7 @@ class Store:
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(revision)
         data = msgspec.json.encode({name: value for name, value in obj.items() if name not in ("kind", "apiVersion")})
-        data = bytes(memoryview(data))  # the encoder's own bytes keep up to a half more room than they need
+        data = bytes(memoryview(data))  # the encoder's buffer is up to 50 % larger than its content
         return StoredObject(key, revision, data, _labels(obj), self.fields_of(key.resource, obj))
 
     def _apply(self, change: StoredChange, *, journaled: bool = True) -> None:
@@ -286,7 +286,7 @@ class Store:
         if interest is None:
             return order
         field, value = interest
-        one_place = namespace or not order or order[0][0] == "/"  # what has no namespace lies at "/"
+        one_place = namespace or not order or order[0][0] == "/"  # cluster-scoped objects are at "/"
         if field == "metadata.name" and one_place:
             where = (f"{namespace}/", value)
             return [where] if where in self._objects.get(resource, {}) else ()

@@ -42,7 +42,7 @@ class AuthReviews:
         self._node_tokens = NodeTokenRestriction(registry.store, authorizer)
 
     async def review_token(self, context: RequestContext) -> Response:
-        """Whose token is this?"""
+        """TokenReview: the user of a token."""
         review = await self._registry.read_body(context)
         attributes = await unstored_objects.admit_unstored(self._registry, context, review)
         token = (review.get("spec") or {}).get("token", "")
@@ -57,14 +57,14 @@ class AuthReviews:
         return self._answer(context, review, said)
 
     async def review_self(self, context: RequestContext) -> Response:
-        """Who am I?"""
+        """SelfSubjectReview: the user of the request."""
         review = await self._registry.read_body(context)
         await self._registry.admission.validate(await unstored_objects.admit_unstored(self._registry, context, review))
         review["metadata"] = {"creationTimestamp": object_meta.timestamp(self._registry.clock.wall())}
         return self._answer(context, review, {"userInfo": user_info(context.user)})
 
     async def review_access(self, context: RequestContext) -> Response:
-        """May somebody, or may I, do this?"""
+        """SubjectAccessReview and its self and local forms: whether a user may make an access."""
         review = await self._registry.read_body(context)
         attributes = await unstored_objects.admit_unstored(self._registry, context, review)
         causes = [*_access_review_violations(review, context)]
@@ -81,7 +81,7 @@ class AuthReviews:
         return self._answer(context, review, said | ({"reason": decision.reason} if decision.reason else {}))
 
     async def review_rules(self, context: RequestContext) -> Response:
-        """What may I do in this namespace?"""
+        """SelfSubjectRulesReview: the user's rules in a namespace."""
         review = await self._registry.read_body(context)
         attributes = await unstored_objects.admit_unstored(self._registry, context, review)
         namespace = (review.get("spec") or {}).get("namespace")

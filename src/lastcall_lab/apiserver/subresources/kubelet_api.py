@@ -67,7 +67,7 @@ class KubeletApi(Protocol):
 
 
 Kubelets = Callable[[str], KubeletApi | None]
-"""The kubelet of a node; None if there is none of that name."""
+"""The kubelet of a node; None if the node does not exist."""
 
 
 def choose_container(context: RequestContext, pod: Object) -> str:

@@ -70,7 +70,7 @@ def _check(binding: Object) -> None:
     if not target.get("name"):
         causes.append(field_errors.value_required("target.name"))
     if causes:
-        # Not an Invalid: the real server forgets to make one of these, and so its clients see a plain 500.
+        # No Invalid: the real server does not build one of these errors, so its clients see a plain 500.
         said = [f"{cause.field}: {cause.message}" for cause in causes]
         raise api_errors.ApiError(500, "", said[0] if len(said) == 1 else f"[{', '.join(said)}]")
 

@@ -100,7 +100,7 @@ class PodEvictions:
             yield msgspec.json.decode(stored.data, type=Budget)
 
     def _spend(self, budget: Budget, pod: str) -> None:
-        """Writes down that one disruption less is allowed; only for the version of the budget that was judged."""
+        """Decrements the allowed disruptions, only in the version of the budget that was checked."""
         store, now = self._registry.store, object_meta.timestamp(self._registry.clock.wall())
         key = StorageKey(_BUDGETS, budget.metadata.namespace, budget.metadata.name)
         stored = store.get(key)

@@ -34,10 +34,10 @@ from lastcall_lab.apiserver.values.asgi import Receive, Scope, Send
 from lastcall_lab.apiserver.values.request import Object, Request, Response
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-"""Of the WebSocket: the first byte of each message is its channel."""
+"""The WebSocket subprotocol: the first byte of each message is its channel."""
 
 DIAL_SECONDS = 5.0
-"""How long a node is tried that does not answer; a kube-apiserver tries for 30 (``client-go/transport/cache.go``)."""
+"""Seconds until a node without response is unreachable; kube-apiserver: 30 (``client-go/transport/cache.go``)."""
 
 _LOOK = 0.2
 _PORT = 10250
@@ -93,7 +93,7 @@ class PodStreams:
         raise api_errors.ApiError(HTTPStatus.NOT_IMPLEMENTED, "", f"port-forward is not served by the lab: {why}")
 
     async def serve_upgrade(self, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
-        """A WebSocket for ``exec`` or ``attach``. A wrong request is refused before it is accepted.
+        """A WebSocket for ``exec`` or ``attach``. An invalid request is rejected before it is accepted.
 
         The kubelet's errors go to the error channel: kubectl would take a rejection for a server without WebSocket
         support and try another protocol.
@@ -104,7 +104,7 @@ class PodStreams:
             request = self._access.identify(request)
             self._access.authorize(request)
             context = self._context(request)
-            # A WebSocket begins with a GET: who may only get must not run commands.
+            # A WebSocket starts with a GET, but the right to get must not include the right to run commands.
             self._access.authorize(replace(request, method="POST"))
             await self._admit(context)
             start = self._start(context)
@@ -165,12 +165,12 @@ class PodStreams:
         if node is None:
             raise api_errors.not_found_error(
                 "pods", "", name
-            )  # so it is: the node is looked for within a request for pods
+            )  # as in Kubernetes: the node look-up is part of a request for pods
         addresses = (node.to_object().get("status") or {}).get("addresses") or ()
         return next((str(one["address"]) for one in addresses if one["type"] == "InternalIP"), name)
 
     async def _dial_kubelet(self, pod: Object) -> KubeletApi | None:
-        """Its node's kubelet; None if it does not answer for as long as it is tried."""
+        """The kubelet of its node; None if it does not respond within the timeout."""
         node, clock = pod["spec"]["nodeName"], self._registry.clock
         end = clock.boottime() + DIAL_SECONDS
         while (kubelet := self.kubelets(node)) is None and clock.boottime() < end:
@@ -236,14 +236,14 @@ async def _rest(begin: bytes, lines: AsyncIterator[bytes]) -> AsyncIterator[byte
 
 
 async def _run(start: Callable[[], Awaitable[ExecSession]], receive: Receive, send: Send) -> None:
-    """Until it has ended, or the client goes."""
+    """Runs until the session has ended or the client disconnects."""
     try:
         execution = await start()
     except InvalidInput as error:
         why = "; ".join(error.violations)
         await _send_exit_status(send, _failure(f"Internal error occurred: error executing command in container: {why}"))
         return
-    except (OSError, ValueError) as error:  # such as a command with a NUL in it
+    except (OSError, ValueError) as error:  # such as a command with a NUL character
         await _send_exit_status(
             send, _failure(f"Internal error occurred: error executing command in container: {error}")
         )
@@ -258,7 +258,7 @@ async def _run(start: Callable[[], Awaitable[ExecSession]], receive: Receive, se
 
 
 async def _input(execution: ExecSession, receive: Receive) -> None:
-    """What the client sends; returns when it goes."""
+    """Forwards the client's data; returns when the client disconnects."""
     while (message := await receive())["type"] == "websocket.receive":
         data = message.get("bytes") or (message.get("text") or "").encode()
         channel, content = (data[0], data[1:]) if data else (_STDIN, b"")
@@ -286,7 +286,7 @@ def _size(content: bytes) -> _Size | None:
 
 
 async def _output(execution: ExecSession, send: Send) -> None:
-    """What the program says, and at last how it has ended."""
+    """Forwards the program's output, and finally its exit status."""
     async for channel, content in execution.output():
         await send(_message(channel, content))
     code = await execution.wait()
@@ -298,7 +298,7 @@ def _message(channel: int, content: bytes) -> MutableMapping[str, Any]:
 
 
 async def _send_exit_status(send: Send, said: Object) -> None:
-    """``v1 Status`` on the error channel (``k8s.io/client-go/tools/remotecommand``), and nothing after it."""
+    """The final ``v1 Status`` on the error channel (``k8s.io/client-go/tools/remotecommand``)."""
     await send(_message(_ERROR, json.dumps(said).encode()))
     await send({"type": "websocket.close", "code": _NORMAL})
     await asyncio.sleep(0)

@@ -98,7 +98,7 @@ class ScaleSubresource:
     def _put(
         self, context: RequestContext, stored: StoredObject, old: Object, where: ScalePaths, replicas: int
     ) -> Object:
-        """The object with the number, and a generation that counts it."""
+        """Sets the number in the object and increments the generation."""
         registry, resource = self._registry, context.route.resource
         new = copy.deepcopy(old)
         _set(new, where.wanted, replicas)

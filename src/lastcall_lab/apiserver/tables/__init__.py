@@ -1,6 +1,6 @@
-"""Lists as people read them: the columns and cells that ``kubectl get`` asks the server for.
+"""Server-side tables: the columns and cells that ``kubectl get`` shows.
 
-They are those of ``pkg/printers/internalversion/printers.go``, one module for each family of kinds.
+They are those of ``pkg/printers/internalversion/printers.go``, one module per family of kinds.
 """
 
 from lastcall_lab.apiserver.tables.table_builder import Include, build_table, parse_include

@@ -1,4 +1,4 @@
-"""Horizontal pod autoscalers: what they measure against what they aim at (``formatHPAMetrics``)."""
+"""Horizontal pod autoscalers: current against target metrics (``formatHPAMetrics``)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

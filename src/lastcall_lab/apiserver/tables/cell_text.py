@@ -1,4 +1,4 @@
-"""How times, labels and lists are written in cells."""
+"""Formats of times, labels and lists in cells."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from lastcall_lab.apiserver.values import object_meta
 from lastcall_lab.apiserver.values.request import Object
 
 Printer = Callable[[Object, float], Sequence[Any]]
-"""The cells of an object's row, at a time in seconds since the epoch."""
+"""Returns the cells of an object's row, at a time in seconds since 1970."""
 
 NONE, UNSET, UNKNOWN = "<none>", "<unset>", "<unknown>"
 
@@ -15,17 +15,17 @@ _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 31_536_000
 
 
 def age_text(obj: Object, now: float) -> str:
-    """Since the object was created."""
+    """The time since the object was created."""
     return time_since(obj["metadata"].get("creationTimestamp"), now)
 
 
 def time_since(timestamp: str | None, now: float) -> str:
-    """Since a timestamp of the API, with or without fractions of seconds."""
+    """The time since an API timestamp, with or without fractions of seconds."""
     return duration_text(now - object_meta.parse_seconds(timestamp)) if timestamp else UNKNOWN
 
 
 def duration_text(seconds: float) -> str:
-    """Two or three figures: ``119s``, ``9m59s``, ``3h``, ``7d23h``, ``2y``; as ``duration_text.HumanDuration``."""
+    """Two or three figures: ``119s``, ``9m59s``, ``3h``, ``7d23h``, ``2y``; as ``duration.HumanDuration``."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"
@@ -52,7 +52,7 @@ def _two(seconds: int, large: int, name: str, small: int, second: str) -> str:
 
 
 def labels_text(pairs: Mapping[str, str] | None) -> str:
-    """``a=b,c=d`` (``labels_text.FormatLabels``)."""
+    """``a=b,c=d`` (``labels.FormatLabels``)."""
     return ",".join(f"{key}={value}" for key, value in sorted((pairs or {}).items())) or NONE
 
 
@@ -77,7 +77,7 @@ def container_texts(template: Object) -> tuple[str, str]:
 
 
 def few_values(values: Iterable[str]) -> str:
-    """Three of them, and how many more there are."""
+    """Up to three of them, and the number of the others."""
     found = list(values)
     more = f" + {len(found) - 3} more..." if len(found) > 3 else ""
     return ",".join(found[:3]) + more
@@ -90,19 +90,19 @@ def name_of(obj: Object) -> str:
 
 
 def spec_of(obj: Object) -> Object:
-    """The spec, which may be missing."""
+    """The spec, possibly missing."""
     found: Object = obj.get("spec") or {}
     return found
 
 
 def template_of(obj: Object) -> Object:
-    """The pod template of a workload, which may be missing."""
+    """The pod template of a workload, possibly missing."""
     found: Object = spec_of(obj).get("template") or {}
     return found
 
 
 def status_of(obj: Object) -> Object:
-    """The status, which may be missing."""
+    """The status, possibly missing."""
     found: Object = obj.get("status") or {}
     return found
 
@@ -113,6 +113,6 @@ def find_condition(obj: Object, name: str) -> Object | None:
 
 
 def is_true(obj: Object, name: str) -> bool:
-    """Whether a condition is there and True."""
+    """Whether the condition exists and is True."""
     found = find_condition(obj, name)
     return found is not None and found.get("status") == "True"

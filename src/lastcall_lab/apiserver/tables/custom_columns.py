@@ -13,14 +13,14 @@ _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"
 
 
 class _Column(NamedTuple):
-    """``path`` is None if it cannot be read: the cells stay empty then."""
+    """``path`` is None if it is invalid; its cells are then empty."""
 
     head: Object
     path: JsonPath | None
 
 
 def custom_columns(resource: ServedResource, age: str) -> Sequence[Object]:
-    """The columns after the name; ``age`` describes the one that there is if the definition has none."""
+    """The columns after the name; ``age`` describes the only one of a definition without columns."""
     return [column.head for column in _columns(resource, age)]
 
 

@@ -36,7 +36,7 @@ def node_cells(obj: Object, now: float) -> Sequence[Any]:
 
 
 def _kernel(info: Object) -> str:
-    """With the architecture, if that is known."""
+    """The kernel with the architecture, if known."""
     kernel, architecture = info.get("kernelVersion") or UNKNOWN, info.get("architecture")
     return f"{kernel} ({architecture})" if architecture else kernel
 

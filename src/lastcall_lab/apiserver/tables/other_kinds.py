@@ -30,7 +30,7 @@ def event_cells(obj: Object, now: float) -> Sequence[Any]:
 
 
 def _times(obj: Object, now: float) -> tuple[str, str, int]:
-    """When it was seen last and first, and how often."""
+    """First and last time, and count."""
     first = obj.get("firstTimestamp") or obj.get("deprecatedFirstTimestamp") or obj.get("eventTime")
     last = obj.get("lastTimestamp") or obj.get("deprecatedLastTimestamp") or first
     count = obj.get("count") or obj.get("deprecatedCount") or 1

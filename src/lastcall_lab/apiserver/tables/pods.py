@@ -1,4 +1,4 @@
-"""Pods: their state in one word (``printPod``)."""
+"""Pods: their state in one column (``printPod``)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -41,7 +41,7 @@ def pod_cells(obj: Object, now: float) -> Sequence[Any]:
 
 
 def row_conditions(obj: Object) -> list[Object]:
-    """What the row itself says: that the pod has ended."""
+    """The row's condition Completed of a finished pod."""
     phase = status_of(obj).get("phase", "")
     if phase not in _CONDITIONS:
         return []
@@ -49,7 +49,7 @@ def row_conditions(obj: Object) -> list[Object]:
 
 
 class _PodState(NamedTuple):
-    """``last`` is when a container ended last before it was started again."""
+    """``last`` is the last end of a container before its restart."""
 
     reason: str
     ready: int = 0
@@ -70,7 +70,7 @@ def _state(obj: Object) -> _PodState:
 
 
 def _init(obj: Object, reason: str) -> tuple[_PodState, bool]:
-    """The state by the init containers, and whether they are still at work."""
+    """The state by the init containers, and whether they are still running."""
     spec, sidecars = spec_of(obj), _sidecars(spec_of(obj))
     ready = restarts = 0
     last = ""
@@ -89,7 +89,7 @@ def _init(obj: Object, reason: str) -> tuple[_PodState, bool]:
 
 
 def _init_word(container: Object) -> str:
-    """What keeps an init container from being done, other than its work."""
+    """Why an init container is not finished, if it does not run normally."""
     state = container.get("state") or {}
     if "terminated" in state:
         return _end_word(state["terminated"])
@@ -98,7 +98,7 @@ def _init_word(container: Object) -> str:
 
 
 def _running(obj: Object, init: _PodState) -> _PodState:
-    """The state by the containers; of the init containers only the sidecars count."""
+    """The state by the containers; of the init containers only sidecars count."""
     status, sidecars = status_of(obj), _sidecars(spec_of(obj))
     beside = [one for one in status.get("initContainerStatuses") or () if one["name"] in sidecars]
     reason, ready, runs = init.reason, init.ready, False
@@ -134,12 +134,12 @@ def _end_word(ended: Mapping[str, Any]) -> str:
 
 
 def _last_end(container: Object) -> str:
-    """When the run before this one ended; timestamps of the API sort as texts."""
+    """The end of the previous run; API timestamps sort as texts."""
     return str(((container.get("lastState") or {}).get("terminated") or {}).get("finishedAt") or "")
 
 
 def _sidecars(spec: Object) -> set[str]:
-    """Init containers that stay: they count as containers."""
+    """Restartable init containers, which count as containers."""
     return {one["name"] for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always"}
 
 

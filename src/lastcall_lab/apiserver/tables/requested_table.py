@@ -1,4 +1,4 @@
-"""Tables as answers: of one object, of a page of a list, of the events of a watch."""
+"""Table responses: of one object, of a page of a list, of the events of a watch."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from lastcall_lab.apiserver.values.request import Object
 
 
 class RequestedTable:
-    """The tables of one request. ApiError if its ``includeObject`` makes no sense."""
+    """The tables of one request. ApiError if its ``includeObject`` is invalid."""
 
     def __init__(self, context: RequestContext, version: str = "v1") -> None:
         self._resource = context.route.resource
@@ -19,9 +19,9 @@ class RequestedTable:
         self._headers = True
 
     def single_object(self, obj: Object, now: float) -> Object:
-        """Of one object, such as the events of a watch have; a Status stays what it is.
+        """The table of one object, as in watch events; a Status is returned unchanged.
 
-        The first one names the columns; of those after it they are null.
+        The first table names the columns; in later ones they are null.
         """
         if obj.get("kind") == "Status":
             return obj
@@ -30,7 +30,7 @@ class RequestedTable:
         return self._table([version_conversion.to_stored(obj, self._resource)], metadata, now)
 
     def head(self, metadata: Object, now: float) -> Object:
-        """All of a list's table but its rows; ``metadata`` is that of the list."""
+        """A list's table without its rows; ``metadata`` is that of the list."""
         made = self._table((), metadata, now)
         del made["rows"]
         return made

@@ -1,4 +1,4 @@
-"""Services and their endpoints, and what stands around them."""
+"""Services, their endpoints, and network policies."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Objects as a Table (pure): what all kinds have in common."""
+"""Builds a Table from objects of any kind (pure)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
@@ -23,7 +23,7 @@ from lastcall_lab.apiserver.values import api_errors
 from lastcall_lab.apiserver.values.request import Object
 
 Include = Literal["None", "Metadata", "Object"]
-"""What of each object stands beside its cells."""
+"""What of each object accompanies its cells."""
 
 _PRINTERS: Mapping[str, Printer] = {
     **pods.PRINTERS,
@@ -46,13 +46,13 @@ def build_table(
     headers: bool = True,
     version: str = "v1",
 ) -> Object:
-    """The Table of some objects, which have kind and apiVersion; ``now`` in seconds since the epoch.
+    """The Table of objects with kind and apiVersion; ``now`` in seconds since 1970.
 
-    ``metadata`` is that of the list, or the resource version of the one object. Without ``headers`` it names no
-    columns: so are the later events of a watch. ``version`` is the one of meta.k8s.io that the client asks for.
+    ``metadata`` is that of the list, or the resource version of a single object. Without ``headers`` it has no columns,
+    as in later events of a watch. ``version`` is the version of meta.k8s.io that the client requests.
     """
     kind, rows = resource.kind, []
-    for obj in objects:  # one by one: ten thousand decoded objects at once are some hundred MB
+    for obj in objects:  # one at a time: ten thousand decoded objects take some hundred MB
         kind = "Scale" if obj.get("kind") == "Scale" else kind
         rows.append(_row(resource, kind, obj, now, include, version))
     return {
@@ -65,7 +65,7 @@ def build_table(
 
 
 def parse_include(said: str) -> Include:
-    """The parameter ``includeObject``. ApiError if it is none of its values."""
+    """The parameter ``includeObject``. ApiError if it is invalid."""
     if said not in ("", "None", "Metadata", "Object"):
         why = f"includeObject: Invalid value: \"{said}\": must be 'Metadata', 'Object', 'None', or empty"
         raise api_errors.bad_request_error(f"Unable to convert to Table as requested: {why}")

@@ -31,7 +31,7 @@ def volume_cells(obj: Object, now: float) -> Sequence[Any]:
 
 
 def claim_cells(obj: Object, now: float) -> Sequence[Any]:
-    """The cells of a persistent volume claim; what it has is shown once it is bound."""
+    """The cells of a persistent volume claim; capacity and modes appear once it is bound."""
     spec, status = spec_of(obj), status_of(obj)
     bound = bool(spec.get("volumeName"))
     return [

@@ -1,4 +1,4 @@
-"""What makes pods, and what protects them."""
+"""Workloads, budgets and priority classes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

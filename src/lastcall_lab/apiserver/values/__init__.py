@@ -1,1 +1,1 @@
-"""Values without behaviour: requests, answers, errors, times, quantities, names."""
+"""Plain values: requests, responses, errors, times, quantities, names."""

@@ -1,4 +1,4 @@
-"""Violations of rules, in the words of ``k8s.io/apimachinery/pkg/util/validation/field``."""
+"""Field validation errors, in the words of ``k8s.io/apimachinery/pkg/util/validation/field``."""
 
 import json
 from collections.abc import Sequence
@@ -8,17 +8,17 @@ from lastcall_lab.apiserver.values.api_errors import Cause
 
 
 def invalid(path: str, value: Any, why: str) -> Cause:
-    """The value is not one that the field can have."""
+    """The value is not valid for the field."""
     return Cause("FieldValueInvalid", f"Invalid value: {format_value(value)}: {why}", path)
 
 
 def value_required(path: str, why: str = "") -> Cause:
-    """The field must have a value."""
+    """The field is required."""
     return Cause("FieldValueRequired", f"Required value: {why}" if why else "Required value", path)
 
 
 def not_supported(path: str, value: Any, supported: Sequence[str]) -> Cause:
-    """The value is not one of those in the list."""
+    """The value is not in the list of supported ones."""
     values = ", ".join(json.dumps(one) for one in supported)
     return Cause(
         "FieldValueNotSupported", f"Unsupported value: {format_value(value)}: supported values: {values}", path
@@ -26,17 +26,17 @@ def not_supported(path: str, value: Any, supported: Sequence[str]) -> Cause:
 
 
 def duplicate(path: str, value: Any) -> Cause:
-    """The value is there already."""
+    """The value already exists."""
     return Cause("FieldValueDuplicate", f"Duplicate value: {format_value(value)}", path)
 
 
 def not_found(path: str, value: Any) -> Cause:
-    """The value names something that is not there."""
+    """The value refers to a missing object or field."""
     return Cause("FieldValueNotFound", f"Not found: {format_value(value)}", path)
 
 
 def forbidden(path: str, why: str) -> Cause:
-    """The field must not be set, or must not change, here."""
+    """The field must not be set, or must not change."""
     return Cause("FieldValueForbidden", f"Forbidden: {why}", path)
 
 
@@ -52,14 +52,14 @@ def too_many(path: str, found: int, limit: int) -> Cause:
 
 
 def type_invalid(path: str, value: Any, why: str) -> Cause:
-    """The value has another type than the field."""
+    """The value has the wrong type."""
     return Cause("FieldValueTypeInvalid", f"Invalid value: {format_value(value)}: {why}", path)
 
 
 def format_value(value: Any) -> str:
-    """A value as messages show it."""
+    """A value as it appears in messages."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    if not isinstance(value, str):  # which Go quotes, while it encodes everything else, and that with care for browsers
+    if not isinstance(value, str):  # Go quotes text, and encodes everything else as JSON with HTML escaping
         for character in "<>&":
             text = text.replace(character, f"\\u{ord(character):04x}")
     return text

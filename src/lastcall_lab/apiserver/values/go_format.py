@@ -1,4 +1,4 @@
-"""Values in the forms in which Go's ``fmt`` writes them into messages (pure)."""
+"""Formats values like Go's ``fmt`` for messages (pure)."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ def go_syntax(value: Any) -> str:
 
 
 def go_type_name(value: Any) -> str:
-    """The type that a value of JSON has in Go."""
+    """The Go type of a JSON value."""
     if isinstance(value, bool):
         return "bool"
     names = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", int: "int64", float: "float64"}

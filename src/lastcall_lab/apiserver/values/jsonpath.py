@@ -1,7 +1,7 @@
-"""The JSONPath of Kubernetes (``k8s.io/client-go/util/jsonpath``), as printer columns and scale paths use it, pure.
+"""Kubernetes' JSONPath (``k8s.io/client-go/util/jsonpath``), for printer columns and scale paths; pure.
 
-Names, quoted names, indices, slices, ``*`` and filters such as ``[?(@.type=="Ready")]``; nothing that looks into all
-depths. What is not there is simply not found.
+Supports names, quoted names, indexes, slices, ``*`` and filters such as ``[?(@.type=="Ready")]``, but no recursive
+descent. Missing values are not found, without an error.
 """
 
 import json
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 Step = Callable[[Any], Iterable[Any]]
-"""From one value to those that a part of a path finds in it."""
+"""Maps one value to the values that a path step selects from it."""
 
 _NAME = re.compile(r"\.((?:\\.|[^.\[\]\\])+)")
 _QUOTED = re.compile(r"""\[(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\]""")
@@ -21,17 +21,17 @@ _FILTER = re.compile(r"\[\?\(\s*@(.*?)\s*(?:(==|!=|<=|>=|<|>)\s*(.*?)\s*)?\)\]")
 
 
 class InvalidJsonPath(ValueError):
-    """The text is no path."""
+    """The path is invalid."""
 
 
 class JsonPath:
-    """A compiled path. Unreadable if it is none."""
+    """A compiled path. InvalidJsonPath if it is invalid."""
 
     def __init__(self, text: str) -> None:
         self._steps = _steps(text)
 
     def find(self, value: Any) -> list[Any]:
-        """All values at the path, in their order."""
+        """All values at the path, in order."""
         found = [value]
         for step in self._steps:
             found = [inner for outer in found for inner in step(outer)]
@@ -39,7 +39,7 @@ class JsonPath:
 
 
 def cell_text(value: Any) -> str:
-    """A value as a cell shows it: texts as they are, everything else as JSON."""
+    """A value in a table cell: texts unchanged, everything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 

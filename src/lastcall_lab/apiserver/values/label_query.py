@@ -1,6 +1,6 @@
-"""Label selectors as the parameter ``labelSelector`` has them: ``app=x,tier in (a,b),!old`` (pure).
+"""Parses label selectors of the parameter ``labelSelector``: ``app=x,tier in (a,b),!old`` (pure).
 
-The grammar, the order of the checks and the words of the errors are those of ``k8s.io/apimachinery/pkg/labels``.
+Grammar, order of checks and messages are those of ``k8s.io/apimachinery/pkg/labels``.
 """
 
 from typing import NamedTuple
@@ -25,17 +25,17 @@ class _QueryToken(NamedTuple):
 
     @property
     def value(self) -> str:
-        """The kind where ``in`` and ``notin`` are names like others."""
+        """The kind where ``in`` and ``notin`` may also be names."""
         return "identifier" if self.kind in _WORDS else self.kind
 
 
 def parse_label_query(text: str) -> list[Requirement]:
-    """The requirements, by key. ValueError says what is wrong."""
+    """The requirements, by key. ValueError if it is invalid."""
     parser = _Parser(_tokens(text))
     return sorted(parser.requirements(), key=lambda one: one.key)
 
 
-# -- words -------------------------------------------------------------------------------------------------------------
+# -- tokens of the query -----------------------------------------------------------------------------------------------
 
 
 def _tokens(text: str) -> list[_QueryToken]:
@@ -69,7 +69,7 @@ def _symbol(text: str, at: int) -> tuple[_QueryToken, int]:
     return _QueryToken("error", f"error expected: keyword found '{text[at:end]}'"), end
 
 
-# -- sentences ---------------------------------------------------------------------------------------------------------
+# -- grammar -----------------------------------------------------------------------------------------------------------
 
 
 class _Parser:
@@ -147,7 +147,7 @@ class _Parser:
         return values
 
     def _members(self) -> set[str]:
-        """Up to the closing parenthesis; what is missing beside a comma is the empty string."""
+        """The values up to the closing parenthesis; a missing one beside a comma is the empty string."""
         values: set[str] = set()
         while True:
             token = self._take()
@@ -167,7 +167,7 @@ class _Parser:
 
 
 def _check_requirement(one: Requirement) -> Requirement:
-    """ValueError if a value cannot be a label's (``labels.NewRequirement``)."""
+    """ValueError if a value is no valid label value (``labels.NewRequirement``)."""
     wrong = []
     for index, value in enumerate(one.values):
         path = f"values[{index}]"

@@ -1,4 +1,4 @@
-"""What names, labels and annotations can look like (``k8s.io/apimachinery/pkg/util/validation``); empty means good."""
+"""Validation of names, labels and annotations (``k8s.io/apimachinery/pkg/util/validation``); empty means valid."""
 
 import re
 from functools import lru_cache
@@ -53,14 +53,14 @@ def subdomain_error(name: str) -> str:
 
 
 def service_name_error(name: str) -> str:
-    """RFC 1035 label: the names in definitions of custom resources."""
+    """RFC 1035 label: the names in custom resource definitions."""
     if len(name) > 63:
         return "must be no more than 63 characters"
     return "" if _SERVICE.fullmatch(name) else _SERVICE_RULE
 
 
 def path_segment_error(name: str) -> str:
-    """The names of RBAC's kinds: whatever a path can hold."""
+    """Path segment: the names of RBAC objects."""
     if name in (".", ".."):
         return f"may not be '{name}'"
     wrong = next((character for character in "/%" if character in name), "")
@@ -88,7 +88,7 @@ def qualified_name_error(key: str) -> str:
 
 
 def qualified_name_errors(key: str) -> list[str]:
-    """All that is wrong with such a key: an empty name breaks two rules."""
+    """All violations in such a key: an empty name violates two rules."""
     wrong = qualified_name_error(key)
     return [wrong, f"name part {_QUALIFIED_RULE}"] if wrong == _EMPTY_NAME else [wrong] if wrong else []
 

@@ -1,4 +1,4 @@
-"""``metadata``: what the server fills in, what it keeps, and the rules that all kinds share."""
+"""``metadata``: server-set fields, immutable fields, and the validation rules that all kinds share."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -12,25 +12,25 @@ from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
-"""``k8s.io/apimachinery/pkg/util/rand``: no vowels, and nothing that looks alike."""
+"""``k8s.io/apimachinery/pkg/util/rand``: no vowels and no similar characters."""
 
 _VERSION = 0x4 << 76 | 0x2 << 62
 _FREE = (1 << 128) - 1 & ~(0xF << 76 | 0x3 << 62)
 
 _ANNOTATIONS = 256 * 1024
-"""Bytes of all annotations of an object together."""
+"""Maximum bytes of an object's annotations."""
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
-"""The garbage collector's finalizers: it takes them away when it has released, or deleted, what the object owns."""
+"""The garbage collector's finalizers: it removes them after it has orphaned or deleted the dependents."""
 
 _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 STANDARD_FINALIZERS = (ORPHAN, FOREGROUND, "kubernetes")
-"""The only ones whose names have no domain."""
+"""The only finalizers without a domain."""
 
 _OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation")
 _REFUSED = ("uid", "deletionTimestamp", "deletionGracePeriodSeconds")
-"""Who says another value for these is refused; other values for the rest are passed over in silence."""
+"""Fields whose change is rejected; changes of the other system fields are silently ignored."""
 
 
 def timestamp(wall: float) -> str:
@@ -44,17 +44,17 @@ def _timestamp(seconds: int) -> str:
 
 
 def micro_timestamp(wall: float) -> str:
-    """RFC 3339 with microseconds: leases and events."""
+    """RFC 3339 with microseconds, for Leases and Events."""
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def parse_seconds(text: str) -> float:
-    """The time that either of them means."""
+    """The time of either format."""
     return datetime.fromisoformat(text).timestamp()
 
 
 def generate_name(prefix: str, random: Random) -> str:
-    """``generateName`` with five letters, cut so that it stays a label (``names.SimpleNameGenerator``)."""
+    """``generateName`` with five letters, truncated to a valid label (``names.SimpleNameGenerator``)."""
     return prefix[:58] + "".join(random.choice(_SUFFIX) for _ in range(5))
 
 
@@ -65,7 +65,7 @@ def new_uid(random: Random) -> str:
 
 
 def fill_system_fields(obj: Object, *, namespace: str, wall: float, random: Random, generation: bool) -> None:
-    """A new object gets what only the server decides (``rest.FillObjectMetaSystemFields``)."""
+    """Sets the system fields of a new object (``rest.FillObjectMetaSystemFields``)."""
     metadata = obj["metadata"]
     for name in (*_OWNED, "resourceVersion"):
         metadata.pop(name, None)
@@ -78,7 +78,7 @@ def fill_system_fields(obj: Object, *, namespace: str, wall: float, random: Rand
 
 
 def keep_system_fields(new: Object, old: Object) -> None:
-    """A change keeps what no change may touch (``rest.BeforeUpdate``)."""
+    """Restores the system fields of a changed object (``rest.BeforeUpdate``)."""
     metadata, before = new["metadata"], old["metadata"]
     for name in _OWNED:
         if name in _REFUSED and name in metadata and (name != "deletionTimestamp" or name not in before):
@@ -90,14 +90,14 @@ def keep_system_fields(new: Object, old: Object) -> None:
 
 
 def drop_empty_fields(obj: Object) -> None:
-    """Empty maps and lists of metadata are as good as none, and null is none, as a typed server has it."""
+    """Drops null and empty maps and lists in metadata, like a typed server."""
     metadata = obj["metadata"]
     for name in [name for name, value in metadata.items() if value in (None, "", {}, [])]:
         del metadata[name]
 
 
 def deduplicate_owners(obj: Object, when: str = "") -> Iterator[str]:
-    """Takes out owner references that are there twice; the warning about it (``dedupOwnerReferencesAndAddWarning``)."""
+    """Removes duplicate owner references and returns a warning (``dedupOwnerReferencesAndAddWarning``)."""
     owners: dict[bytes, Object] = {}
     again: list[str] = []
     for owner in obj["metadata"].get("ownerReferences") or ():
@@ -116,7 +116,7 @@ def deduplicate_owners(obj: Object, when: str = "") -> Iterator[str]:
 
 
 def check_metadata(obj: Object, *, validate_name: Callable[[str], str], namespaced: bool) -> Iterator[Cause]:
-    """The rules for a new object's metadata (``validation.ValidateObjectMeta``)."""
+    """Validates a new object's metadata (``validation.ValidateObjectMeta``)."""
     metadata = obj["metadata"]
     prefix = metadata.get("generateName", "")
     if prefix and (wrong := validate_name(prefix.rstrip("-.") if len(prefix) > 1 else prefix)):
@@ -135,7 +135,7 @@ def check_metadata(obj: Object, *, validate_name: Callable[[str], str], namespac
 
 
 def check_finalizer_names(obj: Object) -> Iterator[Cause]:
-    """What the built-in kinds ask of finalizers besides (``validation.validateKubeFinalizerName``)."""
+    """The additional finalizer rules of built-in kinds (``validation.validateKubeFinalizerName``)."""
     for index, name in enumerate(obj["metadata"].get("finalizers") or ()):
         if "/" not in name and name not in STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
@@ -143,7 +143,7 @@ def check_finalizer_names(obj: Object) -> Iterator[Cause]:
 
 
 def check_labels(labels: Object, path: str) -> Iterator[Cause]:
-    """The rules for labels, wherever they stand."""
+    """Validates labels of any field."""
     for key, value in labels.items():
         for wrong in name_rules.qualified_name_errors(key):
             yield field_errors.invalid(path, key, wrong)
@@ -152,7 +152,7 @@ def check_labels(labels: Object, path: str) -> Iterator[Cause]:
 
 
 def check_annotations(annotations: Object, path: str) -> Iterator[Cause]:
-    """The rules for annotations, wherever they stand."""
+    """Validates annotations of any field."""
     for key in annotations:
         for wrong in name_rules.qualified_name_errors(key.lower()):
             yield field_errors.invalid(path, key, wrong)
@@ -161,7 +161,7 @@ def check_annotations(annotations: Object, path: str) -> Iterator[Cause]:
 
 
 def check_metadata_update(new: Object, old: Object) -> Iterator[Cause]:
-    """The rules for a change of metadata (``validation.ValidateObjectMetaUpdate``)."""
+    """Validates a change of metadata (``validation.ValidateObjectMetaUpdate``)."""
     metadata, before = new["metadata"], old["metadata"]
     if before.get("deletionTimestamp"):
         added = sorted(set(metadata.get("finalizers") or ()) - set(before.get("finalizers") or ()))
@@ -177,7 +177,7 @@ def check_metadata_update(new: Object, old: Object) -> Iterator[Cause]:
 
 
 def _go(values: list[str]) -> str:
-    """A list of strings as Go's ``%#v`` writes it."""
+    """A list of strings like Go's ``%#v``."""
     return "[]string{" + ", ".join(f'"{value}"' for value in values) + "}"
 
 
@@ -192,7 +192,7 @@ def _finalizers(metadata: Object) -> Iterator[Cause]:
 
 
 def _owners(metadata: Object) -> Iterator[Cause]:
-    """The rules for owner references; Kubernetes names the field without saying which of them it means."""
+    """Validates owner references; Kubernetes' errors do not say which one they mean."""
     path, controller = "metadata.ownerReferences", ""
     owners = metadata.get("ownerReferences") or []
     for owner in owners:

@@ -15,16 +15,16 @@ _DECIMAL = {
 
 _WRITTEN = re.compile(r"[+-]?0*(\d*)\.?(\d*)([eEinumkKMGTP]*[-+]?\d*)")
 _LONGEST = 1000
-"""Digits of a number and of ten to the power of an exponent: Go has no such limit, and computes for minutes beyond it."""
+"""Maximum digits of a number and of a power of ten: Go has no such limit and computes for minutes beyond it."""
 
 _NANO, _MILLI, _LARGEST = Fraction(1, 10**9), Fraction(1, 1000), Fraction((1 << 63) - 1)
 
 RULE = r"quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
-@lru_cache(maxsize=1024)  # the same few stand in many pods
+@lru_cache(maxsize=1024)  # cached: many pods contain the same few
 def parse_quantity(text: str) -> Fraction:
-    """The number that it means; ValueError if it is no quantity."""
+    """The number of the quantity; ValueError if it is invalid."""
     found = _FORM.fullmatch(text)
     if not found:
         raise ValueError(_fault(text))
@@ -41,9 +41,9 @@ def parse_quantity(text: str) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def canonical_quantity(text: str, *, milli: bool = False) -> str:
-    """As Go writes it: without a fraction, and with the largest suffix of the same family that loses nothing.
+    """Go's canonical form: no fraction, and the largest suffix of the same family that loses nothing.
 
-    What is finer than ``n`` is rounded up; with ``milli``, what is finer than ``m``. ValueError if it is no quantity.
+    Rounds up to ``n``, or with ``milli`` to ``m``. ValueError if it is invalid.
     """
     exact = parse_quantity(text)
     if not milli and _is_canonical(text):
@@ -65,7 +65,7 @@ def _sign(number: Fraction) -> str:
 
 
 def _scale_text(size: Fraction, units: Sequence[tuple[str, Fraction]]) -> str:
-    """In the largest unit of which it is a whole number."""
+    """In the largest unit that yields a whole number."""
     if not size:
         return "0"
     whole = [(suffix, size / unit) for suffix, unit in units if (size / unit).denominator == 1]
@@ -74,7 +74,7 @@ def _scale_text(size: Fraction, units: Sequence[tuple[str, Fraction]]) -> str:
 
 
 def _with_exponent(size: Fraction) -> str:
-    """With the largest exponent that is a multiple of three and leaves a whole number; ``size`` is one of nanos."""
+    """With the largest multiple of three as exponent that yields a whole number; ``size`` is in nanos."""
     digits = str(math.ceil(size / _NANO))
     power = (len(digits) - len(digits.rstrip("0")) - 9) // 3 * 3
     whole = digits[: len(digits) - power - 9]
@@ -82,7 +82,7 @@ def _with_exponent(size: Fraction) -> str:
 
 
 def _is_canonical(text: str) -> bool:
-    """Whether Go takes the text for canonical without a closer look (``ParseQuantity``), so that it stays as it is."""
+    """Whether Go's fast path considers the text canonical (``ParseQuantity``), so that it stays unchanged."""
     found = _WRITTEN.fullmatch(text)
     if not found:
         return False

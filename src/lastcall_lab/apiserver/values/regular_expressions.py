@@ -1,7 +1,7 @@
-"""Regular expressions as Kubernetes reads them: Go's syntax, which is RE2's, matched in time linear in the text (pure).
+"""Regular expressions in Go's syntax (RE2), matched in linear time (pure).
 
-Schemas and CEL expressions of clients hold them, and Python's own engine backtracks: a pattern of seven characters keeps
-it busy for hours.
+Clients' schemas and CEL expressions contain them, and Python's engine backtracks: a pattern of seven characters would
+block it for hours.
 """
 
 import re
@@ -15,7 +15,7 @@ _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
 
 _SINGLE_BYTE = re.compile(r"(?<!\\)(?:\\\\)*\\C")
-"""An escape that RE2 has and Go has not."""
+"""An escape of RE2 that Go does not have."""
 
 _WORDS: Mapping[str, str] = {
     "missing ]": "missing closing ]",
@@ -27,16 +27,16 @@ _WORDS: Mapping[str, str] = {
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "invalid named capture group": "invalid named capture",
 }
-"""RE2's words for mistakes, and Go's (``regexp/syntax.ErrorCode``) where they differ."""
+"""RE2's error messages, and Go's (``regexp/syntax.ErrorCode``) where they differ."""
 
 
 class MalformedPattern(ValueError):
-    """The text is not a regular expression; the message is that of Go's package ``regexp``."""
+    """The pattern is invalid; the message is that of Go's package ``regexp``."""
 
 
 @lru_cache(maxsize=128)
 def compile_pattern(pattern: str) -> Any:
-    """A pattern with ``search`` and ``finditer`` like those of ``re``. MalformedPattern if the text is not one."""
+    """A pattern with ``search`` and ``finditer`` like those of ``re``. MalformedPattern if it is invalid."""
     if _SINGLE_BYTE.search(pattern):
         raise MalformedPattern("error parsing regexp: invalid escape sequence: `\\C`")
     try:

@@ -1,4 +1,4 @@
-"""What comes to the API server and what leaves it, whatever carries it: HTTPS, or a call within the process."""
+"""Requests and responses of the API server, independent of their transport: HTTPS or an in-process call."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class UserInfo:
-    """Who asks: name, groups and UID as tokens and certificates say them."""
+    """An authenticated user: name, groups and UID from a token or certificate."""
 
     name: str
     groups: Sequence[str] = ()
@@ -21,7 +21,7 @@ class UserInfo:
 
     @property
     def node(self) -> str:
-        """The node whose kubelet this is; empty for everybody else."""
+        """The node of a kubelet user; empty for others."""
         return self.name.removeprefix("system:node:") if self.name.startswith("system:node:") else ""
 
 
@@ -30,7 +30,7 @@ ADMIN = UserInfo("kubernetes-admin", ("system:masters", "system:authenticated"))
 
 @dataclass(frozen=True)
 class Request:
-    """One request. ``path`` is decoded, header names are lower case, ``query`` has the values of each parameter."""
+    """One request. ``path`` is decoded, header names are lower case, ``query`` lists the values of each parameter."""
 
     method: str
     path: str
@@ -39,11 +39,11 @@ class Request:
     body: bytes = b""
     user: UserInfo = ADMIN
     annotations: dict[str, str] = field(default_factory=dict, compare=False)
-    """What admission adds for the audit while the request is served."""
+    """Audit annotations that admission adds while the request is served."""
 
     @classmethod
     def of(cls, method: str, target: str, **rest: Any) -> "Request":
-        """From a target as it stands in a request line: path and query."""
+        """From the target of a request line: path and query."""
         path, _, query = target.partition("?")
         return cls(method, unquote(path), parse_query(query), **rest)
 
@@ -53,11 +53,11 @@ class Request:
         return values[0] if values else ""
 
     def flag(self, name: str) -> bool:
-        """A boolean query parameter as Kubernetes reads them: anything but 0 and false is true, so is no value."""
+        """A boolean parameter as Kubernetes parses it: true unless 0 or false, even without a value."""
         return name in self.query and self.parameter(name).lower() not in ("0", "false")
 
 
-@lru_cache(maxsize=256)  # a client has the same few in all its requests
+@lru_cache(maxsize=256)  # cached: a client sends the same few in all requests
 def parse_query(query: str) -> Mapping[str, Sequence[str]]:
     """The values of each parameter of a query."""
     return parse_qs(query, keep_blank_values=True)
@@ -65,7 +65,7 @@ def parse_query(query: str) -> Mapping[str, Sequence[str]]:
 
 @dataclass
 class Response:
-    """``body`` is whole, or in pieces that are made as they are sent, or a stream that its reader closes with ``aclose``.
+    """``body`` is whole, in pieces encoded on demand, or a stream that its reader closes with ``aclose``.
 
     Header names are lower case.
     """

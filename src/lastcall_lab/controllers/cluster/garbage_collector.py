@@ -18,9 +18,9 @@ from lastcall_lab.controllers.objects.served_kinds import DEFINITIONS, Kinds, cu
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 UNLISTED_SECONDS = 1.0
-"""Until it looks again at what depends on a resource that is not listed yet."""
+"""Seconds until the next check of dependents in a resource that is not listed yet."""
 UNKNOWN_SECONDS = 30.0
-"""Until it looks again at an object with an owner of a kind that is not known."""
+"""Seconds until the next check of an object with an owner of an unknown kind."""
 
 _POLICIES = ((ORPHAN, "Orphan"), (FOREGROUND, "Foreground"))
 
@@ -74,7 +74,7 @@ class GarbageCollector:
             return _decide_owner(key, obj, view)
         return self._decide_dependent(key, obj, view)
 
-    # -- what has owners -----------------------------------------------------------------------------------------------
+    # -- dependents ----------------------------------------------------------------------------------------------------
 
     def _decide_dependent(self, key: ObjectRef, obj: Object, view: View) -> Decision:
         """Deletes the object if no owner remains; otherwise removes the references to missing owners."""
@@ -151,7 +151,7 @@ def _collect(key: ObjectRef, obj: Object, view: View, states: set[_OwnerState]) 
     return [DeleteObject(key, uid=metadata["uid"], propagation=policy)]
 
 
-# -- what is being deleted ---------------------------------------------------------------------------------------------
+# -- objects being deleted ---------------------------------------------------------------------------------------------
 
 
 def _decide_owner(key: ObjectRef, obj: Object, view: View) -> Decision:
@@ -165,7 +165,7 @@ def _decide_owner(key: ObjectRef, obj: Object, view: View) -> Decision:
     if mine[0] == ORPHAN and dependents:
         return Decision(tuple(_orphan_dependents(obj, dependents)))
     if mine[0] == FOREGROUND and any(_blocks_owner(dependent, obj) for _, dependent in dependents):
-        return Decision()  # each of them is looked at for itself
+        return Decision()  # each dependent is reconciled by itself
     return Decision(finalizers.remove_finalizer(key.resource, obj, mine[0]))
 
 

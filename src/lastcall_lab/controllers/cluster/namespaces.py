@@ -9,7 +9,7 @@ from lastcall_lab.controllers.objects.pods import condition_of
 from lastcall_lab.controllers.objects.served_kinds import DEFINITIONS, custom_kinds
 
 UNLISTED_SECONDS = 1.0
-"""Until it looks again whether a custom resource is listed, which may have objects in the namespace."""
+"""Seconds until the next check for a custom resource that is not listed yet and may have objects in the namespace."""
 
 _REMAINING = "NamespaceContentRemaining"
 

@@ -19,7 +19,7 @@ class RecordEvent:
     message: str
     type: str = "Normal"
     source: str = ""
-    """The component that tells it, where that is not the controller's own name."""
+    """The reporting component, if it is not the controller."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class CreateObject:
     namespace: str
     obj: Object
     event: RecordEvent | None = None
-    """Told when it has worked; ``{name}`` in its message is the new object's name."""
+    """The event on success; ``{name}`` in its message becomes the new object's name."""
     refused: RecordEvent | None = None
-    """Told when it is refused; ``{error}`` in its message is why. In a namespace that goes nothing is told."""
+    """The event on failure; ``{error}`` in its message becomes the reason. None in a terminating namespace."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class DeleteObject:
     grace: int | None = None
     propagation: str = ""
     refused: RecordEvent | None = None
-    """Told when it is refused; ``{error}`` in its message is why."""
+    """The event on failure; ``{error}`` in its message becomes the reason."""
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@ from lastcall_lab.controllers.framework.actions import Decision
 from lastcall_lab.controllers.framework.view import Object, ObjectRef, View
 
 CUSTOM = "*"
-"""In ``resources``: whatever CustomResourceDefinitions make, from when it is served until it is not."""
+"""In ``resources``: all custom resources while they are served."""
 
 
 class Controller(Protocol):
     """One controller. Unless its docstring says otherwise, it keeps no state that it cannot rebuild from the view."""
 
     name: str
-    """As ``kube-controller-manager --controllers`` names it; also the name under which it can be switched off."""
+    """The name in ``kube-controller-manager --controllers``, by which it can also be disabled."""
     resources: Sequence[str]
-    """What it watches."""
+    """The resources that it watches."""
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
         """The keys to reconcile because ``obj`` was added, changed or deleted."""

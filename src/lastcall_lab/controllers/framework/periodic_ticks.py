@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 _TOLERANCE = 1e-6
-"""Seconds: a look that comes by a rounding error too early is not too early."""
+"""Seconds of tolerance: a check that rounding makes slightly early is on time."""
 
 
 @dataclass

@@ -11,7 +11,7 @@ K = TypeVar("K")
 P = TypeVar("P")
 
 Object = dict[str, Any]
-"""A Kubernetes object as JSON has it. What a view hands out is shared: nobody changes it."""
+"""A Kubernetes object as JSON. Objects of a view are shared and must not be changed."""
 
 
 class ObjectRef(NamedTuple):
@@ -26,7 +26,7 @@ class ActionRefusal(NamedTuple):
     """An object whose creation or deletion was rejected, and why."""
 
     name: str
-    """Of the object; empty if it was to be given one."""
+    """The name of the object; empty if it was to be generated."""
     why: str
 
 
@@ -50,7 +50,7 @@ class View:
         default_factory=lambda: {resource: LabelIndex(selectors=True) for resource in BY_SELECTOR}
     )
     _marks: dict[str, int] = field(default_factory=dict)
-    """By node, in order of the numbers."""
+    """By node, in the order of the change numbers."""
     _marked: int = 0
     _refusals: dict[tuple[str, ObjectRef], ActionRefusal] = field(default_factory=dict)
 
@@ -128,7 +128,7 @@ class View:
         """The rejected action of a controller's last decision about a key; None if there was none."""
         return self._refusals.get((controller, key))
 
-    # -- how it changes ------------------------------------------------------------------------------------------------
+    # -- updates -------------------------------------------------------------------------------------------------------
 
     def apply(self, resource: str, obj: Object | None, before: Object | None) -> None:
         """``obj`` is the new state, None if deleted; ``before`` is the state in the view, None if new."""

@@ -13,7 +13,7 @@ from lastcall_lab.controllers.framework.view import Object
 from lastcall_lab.controllers.objects import pods
 
 _POSTED = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
-"""What a kubelet posts; NetworkUnavailable is the business of others."""
+"""The conditions that a kubelet posts; NetworkUnavailable belongs to other components."""
 
 
 class LeaseRenewal(NamedTuple):
@@ -24,7 +24,7 @@ class LeaseRenewal(NamedTuple):
 
 
 Renewals = Callable[[str], LeaseRenewal | None]
-"""Of the node with that name; None if all of its renewals are written."""
+"""The computed renewal of the node with that name; None if all of its renewals are written."""
 
 
 @dataclass(frozen=True)

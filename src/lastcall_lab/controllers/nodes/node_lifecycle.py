@@ -32,10 +32,10 @@ _CONDITIONS = {
     ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
     ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
 }
-"""The taint, with effect NoSchedule, that each condition makes."""
+"""The NoSchedule taint of each condition."""
 
 _PASS = 0.1
-"""Seconds after a look at the nodes until they are tainted (``NodeEvictionPeriod``)."""
+"""Seconds between a check of the nodes and the taints (``NodeEvictionPeriod``)."""
 
 _ZONES = ObjectRef("zones", "", "")
 _SOURCE = "node-controller"
@@ -48,9 +48,9 @@ class NodeLifecycleSettings:
     period: float = 5.0
     """``--node-monitor-period``."""
     grace: float = 50.0
-    """``--node-monitor-grace-period``: how long a node may be silent."""
+    """``--node-monitor-grace-period``: seconds without a heartbeat until a node is unreachable."""
     startup_grace: float = 60.0
-    """``--node-startup-grace-period``: the same for one that has never said anything."""
+    """``--node-startup-grace-period``: the same for a node without any heartbeat yet."""
     rates: zones.TaintRates = field(default_factory=zones.TaintRates)
 
 
@@ -67,19 +67,19 @@ class NodeLifecycleController:
         self._renewals: node_health.Renewals = renewals or (lambda name: None)
         self._ticks = PeriodicTicks(self._settings.period)
         self._due: dict[str, int] = {}
-        """The beat at which a node is to be looked at: those are left out at which it cannot be found silent."""
+        """The next tick at which to check a node; it cannot be found silent at the skipped ones."""
         self._seen: dict[str, tuple[Object, Object | None]] = {}
-        """Each node and its lease as they were then."""
+        """Each node and its Lease at that time."""
         self._resting: set[str] = set()
         self._health: dict[str, node_health.NodeHealth] = {}
         self._unmarked: dict[str, int] = {}
-        """Nodes that are not ready, some of whose pods may still be called ready: the beat of the last attempt."""
+        """Not-ready nodes, some of whose pods may still be ready: the tick of the last attempt to mark these."""
         self._waiting: dict[str, float] = {}
-        """Nodes that are to get a NoExecute taint, and since when: the first come first."""
+        """Nodes that wait for a NoExecute taint, and since when; first in, first out."""
         self._zones: dict[str, zones.ZoneRecord] = {}
         self._standings = NodeFindings(zones.zone_membership)
         self._stopped = False
-        """Whether no zone has a ready node: then nothing is tainted."""
+        """Whether no zone has a ready node; then no node is tainted."""
         self._beating = False
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
@@ -126,7 +126,7 @@ class NodeLifecycleController:
         self._resting.add(name)
         return max(number + 1, self._ticks.tick_number(health.probe + self._settings.grace))
 
-    # -- which nodes there are -----------------------------------------------------------------------------------------
+    # -- nodes ---------------------------------------------------------------------------------------------------------
 
     def _report_registered(self, key: ObjectRef, node: Object) -> Iterator[Action]:
         if key.name in self._due:

@@ -15,7 +15,7 @@ from lastcall_lab.controllers.framework.view import Object, ObjectRef, View, ref
 from lastcall_lab.controllers.objects import pod_conditions, pods, taints
 
 _FINISHED = ObjectRef("pods", "", "")
-"""The key under which all pods that have finished are looked at together."""
+"""The key under which all finished pods are checked together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +24,9 @@ class PodGCSettings:
 
     period: float = 20.0
     quarantine: float = 40.0
-    """How long a node must be missing until its pods are orphans."""
+    """Seconds that a node must be missing before its pods are orphans."""
     finished: int = 12500
-    """``--terminated-pod-gc-threshold``: so many finished pods are kept; 0: all of them."""
+    """``--terminated-pod-gc-threshold``: the number of finished pods to keep; 0: all of them."""
 
 
 class PodGarbageCollector:
@@ -43,9 +43,9 @@ class PodGarbageCollector:
         self._ticks = PeriodicTicks(self._settings.period)
         self._missing: dict[str, float] = {}
         self._noticed: dict[ObjectRef, int] = {}
-        """The beat before which there was something about a pod."""
+        """Per pod, the tick before which it needed an action."""
         self._finished: set[ObjectRef] = set()
-        """The pods that have finished."""
+        """The finished pods."""
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
         """The pods that may need deletion now, or did before; finished ones only above the threshold.

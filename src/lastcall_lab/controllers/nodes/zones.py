@@ -14,7 +14,7 @@ from lastcall_lab.controllers.objects import taints
 
 REGION, ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
 EXCLUDED = "node.kubernetes.io/exclude-disruption"
-"""The label by which a node does not count for the state of its zone."""
+"""The label that excludes a node from its zone's state."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,13 +22,13 @@ class TaintRates:
     """Nodes tainted per second in a zone, and the thresholds between zone states."""
 
     normal: float = 0.1
-    """``--node-eviction-rate``; holds also for a zone without a ready node, as long as another zone has one."""
+    """``--node-eviction-rate``; also for a zone without a ready node while another zone has one."""
     secondary: float = 0.01
-    """``--secondary-node-eviction-rate``: in a large zone that is partly disrupted; in a small one none is tainted."""
+    """``--secondary-node-eviction-rate``: for a large, partially disrupted zone; in a small one no node is tainted."""
     large: int = 50
     """``--large-cluster-size-threshold``: a zone with more nodes is large."""
     unhealthy: float = 0.55
-    """``--unhealthy-zone-threshold``: the share of nodes that are not ready."""
+    """``--unhealthy-zone-threshold``: the share of not-ready nodes."""
 
 
 class ZoneState(Enum):

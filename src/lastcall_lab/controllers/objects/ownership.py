@@ -103,7 +103,7 @@ def selector_of(workload: Object) -> Matcher:
     """Its selector; an invalid one selects nothing."""
     selector = workload["spec"].get("selector") or {}
     if (pairs := selector.get("matchLabels")) and not selector.get("matchExpressions"):
-        return lambda labels: pairs.items() <= labels.items()  # as nearly all are
+        return lambda labels: pairs.items() <= labels.items()  # the common case
     try:
         return selector_matcher(workload["spec"].get("selector"))
     except ValueError:

@@ -14,7 +14,7 @@ from lastcall_lab.controllers.framework.view import Object, ref_of
 from lastcall_lab.controllers.objects import pods
 
 Kind = tuple[str, str]
-"""Key and effect: by these a taint is known (``Taint.MatchTaint``)."""
+"""Key and effect, which identify a taint (``Taint.MatchTaint``)."""
 
 
 @dataclass(frozen=True)

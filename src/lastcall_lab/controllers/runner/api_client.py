@@ -187,7 +187,7 @@ class ClusterApiClient:
         except NotFound:
             return
         if found["metadata"]["uid"] == uid:
-            raise Unavailable(f"{'/'.join(place)} is there, although it has not been seen yet")
+            raise Unavailable(f"{'/'.join(place)} exists, but the view does not show it yet")
 
     async def _write_event(self, tell: RecordEvent, by: str, message: str) -> None:
         """Creates an event, or increments the count of an equal one (``k8s.io/client-go/tools/record``)."""

@@ -106,7 +106,7 @@ class ControllerRunner:
         finally:
             await self._group.cancel()
 
-    # -- what is known -------------------------------------------------------------------------------------------------
+    # -- view ----------------------------------------------------------------------------------------------------------
 
     def _start_to_follow(self, resource: str, version: str = "") -> None:
         self._tasks[resource] = self._group.start(self._follow_resource(resource, version), f"follow {resource}")
@@ -132,7 +132,7 @@ class ControllerRunner:
                 for key in queue.controller.affected_keys(resource, obj, self.view):
                     queue.add(key, now)
             self._unblock_keys(queue)
-            if not last_one and queue.next_at() <= self._clock.boottime():  # most changes are news to few
+            if not last_one and queue.next_at() <= self._clock.boottime():  # most changes concern few controllers
                 signal.set()
         for signal in self._signals if last_one else ():
             signal.set()
@@ -178,7 +178,7 @@ class ControllerRunner:
         self._enqueue_changes(resource, known)
         del self._custom[resource]
 
-    # -- what is done --------------------------------------------------------------------------------------------------
+    # -- actions -------------------------------------------------------------------------------------------------------
 
     async def _work_queue(self, queue: WorkQueue, signal: Signal) -> None:
         while True:
@@ -202,7 +202,7 @@ class ControllerRunner:
 
     async def _process_key(self, queue: WorkQueue, key: ObjectRef) -> None:
         if key in queue.blocked:
-            return  # looked at as soon as the view has caught up
+            return  # reconciled as soon as the view has caught up
         now, name = self._clock.boottime(), queue.controller.name
         try:
             decision = queue.controller.decide(key, self.view, self._clock.wall())
@@ -215,7 +215,7 @@ class ControllerRunner:
         again = queue.record_success(key, decision.actions, now)
         self._unblock_keys(queue)
         if again == 1:
-            log.warning("%s: %s: what was decided is decided again, and changes nothing", name, "/".join(key))
+            log.warning("%s: %s: the same decision again, without any effect", name, "/".join(key))
         if decision.again_in is not None and not again:
             queue.add(key, now + decision.again_in)
         if decision.said and decision.said != queue.said:
@@ -236,7 +236,7 @@ class ControllerRunner:
                     raise
                 resource = _action_resource(action)
                 if written is not None and self._is_interested(queue.controller, resource):
-                    revisions[resource] = max(written, revisions.get(resource, 0))  # an old one, if nothing was changed
+                    revisions[resource] = max(written, revisions.get(resource, 0))  # old if unchanged
             self.view.set_refusal(by, key, None)
         finally:
             if revisions:

@@ -10,9 +10,9 @@ from lastcall_lab.controllers.framework.controller import Controller
 from lastcall_lab.controllers.framework.view import ObjectRef
 
 RETRY_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-"""After a decision that could not be carried out, or that has changed nothing; the last one for ever."""
+"""Seconds after a failed decision, or one without effect; the last delay repeats."""
 _OWN_PAUSES: Mapping[str, Sequence[float]] = {"job": (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)}
-"""The same of controllers that have their own (``job_controller.go: DefaultJobApiBackOff``)."""
+"""The same for controllers with their own backoff (``job_controller.go: DefaultJobApiBackOff``)."""
 
 
 class _PastDecision(NamedTuple):
@@ -29,9 +29,9 @@ class WorkQueue:
 
     controller: Controller
     blocked: dict[ObjectRef, dict[str, int]] = field(default_factory=dict)
-    """Keys whose writes the view does not show yet: the revision of each resource that it must have reached."""
+    """Blocked keys: the revision of each resource that the view must reach first."""
     said: str = ""
-    """What was last said for people."""
+    """The sentence last logged."""
     _due: list[tuple[float, int, ObjectRef]] = field(default_factory=list)
     _earliest: dict[ObjectRef, float] = field(default_factory=dict)
     _number: int = 0

@@ -13,7 +13,7 @@ from lastcall_lab.controllers.scheduling.scheduling_nodes import (
 )
 
 _MOST = 100
-"""Kinds of pods of which the order of the nodes is kept."""
+"""The number of cached rankings."""
 
 
 class _NodeRank(NamedTuple):

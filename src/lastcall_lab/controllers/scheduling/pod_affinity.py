@@ -10,7 +10,7 @@ from lastcall_lab.controllers.objects import node_affinity
 from lastcall_lab.controllers.scheduling.scheduling_nodes import NodeRejection, SchedulingNode
 
 Domain = tuple[str, str]
-"""The key of a node's label, and its value."""
+"""A node label's key and value."""
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _UNSPREAD = "node(s) didn't match pod topology spread constraints"
@@ -21,12 +21,12 @@ class PodAffinities:
     """The constraints that existing pods impose on a new one."""
 
     needed: Sequence[tuple[str, frozenset[Domain]]]
-    """For each required term: its key, and the domains in which it is met."""
+    """For each required term: its key, and the domains that satisfy it."""
     avoided: frozenset[Domain]
     keys: frozenset[str]
-    """Of the terms by which the new pod avoids others."""
+    """The anti-affinity terms of the new pod."""
     closed: frozenset[Domain]
-    """Domains whose pods want no such pod beside them."""
+    """Domains whose pods have anti-affinity to the new pod."""
 
     def reject(self, room: SchedulingNode) -> NodeRejection | None:
         """Why the node does not fit; None if it fits."""
@@ -106,7 +106,7 @@ class TopologySpread:
     key: str
     skew: int
     own: int
-    """1 if the new pod counts too."""
+    """1 if the new pod itself counts."""
     counts: Mapping[str, int]
     least: int
 

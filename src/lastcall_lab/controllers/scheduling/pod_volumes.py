@@ -27,9 +27,9 @@ class VolumePlan:
     """The binding of the unbound claims if the pod runs on one node."""
 
     bind: Mapping[str, Object] = field(default_factory=dict)
-    """Claim to the volume that it gets."""
+    """Claims and their volumes."""
     provision: Sequence[str] = ()
-    """Claims for which a volume is to be made."""
+    """Claims that need a provisioned volume."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class PodVolumes:
     """The volumes of a pod to be scheduled."""
 
     bound: Sequence[Object]
-    """The volumes that its claims have; an empty object for one that is gone."""
+    """The volumes of its bound claims; an empty object for a deleted one."""
     unbound: Sequence[Object]
-    """Claims that wait for their pod to have a node."""
+    """Claims that wait for their first consumer."""
     blocked: bool
-    """Whether another pod uses a volume that only one pod may use at a time."""
+    """Whether another pod uses a ReadWriteOncePod volume of it."""
 
     def reject(self, room: SchedulingNode, view: View) -> NodeRejection | None:
         """Why the node does not fit; None if it fits."""

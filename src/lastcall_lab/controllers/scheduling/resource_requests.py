@@ -9,11 +9,11 @@ from lastcall_lab.apiserver.values import quantities
 from lastcall_lab.controllers.framework.view import Object
 
 Amounts = dict[str, int]
-"""By the names of resources: thousandths of a processor (``cpu``), bytes, or a number; rounded up."""
+"""By resource name: millicores (``cpu``), bytes, or a number; rounded up."""
 
 _POD_LEVEL = ("cpu", "memory")
 _GUESS = {"cpu": 100, "memory": 200 * 1024 * 1024}
-"""What a pod that asks for nothing is taken for when the least loaded node is looked for (``DefaultMilliCPURequest``)."""
+"""The assumed requests of a pod without requests, for comparing node loads (``DefaultMilliCPURequest``)."""
 
 
 def pod_requests(pod: Object) -> Amounts:

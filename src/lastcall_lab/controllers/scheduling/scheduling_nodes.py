@@ -12,7 +12,7 @@ from lastcall_lab.controllers.objects import pods
 from lastcall_lab.controllers.scheduling import resource_requests
 
 Port = tuple[str, str, int]
-"""Address, protocol and number of a port of the node itself."""
+"""Address, protocol and number of a host port."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class NodeVerdict(NamedTuple):
     rejection: NodeRejection | None = None
     unwelcome: int = 0
     load: tuple[float, Fraction] = (0.0, Fraction(0))
-    """Rounded, to be compared first, and exactly."""
+    """Rounded for the first comparison, and exact."""
 
 
 class SchedulingNodes:
@@ -88,7 +88,7 @@ class SchedulingNodes:
         self._marked = 0
         self._coming: dict[str, list[Object]] = {}
         self.rooms: dict[str, SchedulingNode] = {}
-        """By name, those that have changed last at the end."""
+        """By name, the latest changes at the end."""
 
     def update_nodes(self, view: View, assumed: Sequence[tuple[Object, str]]) -> Sequence[SchedulingNode]:
         """Updates all nodes; ``assumed`` are pods whose binding is not visible yet."""

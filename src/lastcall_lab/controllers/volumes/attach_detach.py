@@ -23,7 +23,7 @@ from lastcall_lab.controllers.objects import pods, taints
 from lastcall_lab.controllers.volumes import volume_matching as match
 
 _LOOP = 0.1
-"""Seconds between two looks of the real controller; that much later is noticed that a time has passed."""
+"""Seconds between two reconciliations of the real controller, which notices expired times with that delay."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,9 @@ class _DetachMemory:
     leaving: dict[str, _UnusedAttachment] = field(default_factory=dict)
     """By the uid of the attachment."""
     told: set[str] = field(default_factory=set)
-    """Attachments that were told to be done, by uid."""
+    """The uids of attachments reported as done."""
     refused: set[tuple[str, str]] = field(default_factory=set)
-    """Volume and node, where it was told that the volume is elsewhere."""
+    """Volume and node of reported multi-attach errors."""
 
 
 class AttachDetachController:

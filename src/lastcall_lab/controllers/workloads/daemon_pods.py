@@ -25,7 +25,7 @@ _TOLERATED = (
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 )
-"""What daemon pods tolerate for ever: they are there for the node, in whatever state it is."""
+"""The default tolerations of daemon pods, which stay on their node in any state."""
 _TOLERATED_ON_HOST_NETWORK = (("node.kubernetes.io/network-unavailable", "NoSchedule"),)
 
 
@@ -72,14 +72,14 @@ class DaemonPod(NamedTuple):
 
     pod: Object
     node: str
-    """That it is on or is meant for; empty if it says none, or if it is deleted and has finished."""
+    """The node that it runs on or is meant for; empty if unknown, or if it is deleted and finished."""
     steady: bool
-    """Whether it is up or comes up, and is not to go."""
+    """Whether it runs or starts, and is not being deleted."""
     ready: bool
     letters: str | None
-    """The hash of the template that it is of; None if it says none."""
+    """The hash of its template; None if it has none."""
     updated: bool
-    """Whether that is the template as it is now."""
+    """Whether that is the current template."""
 
 
 class DaemonPodCache:

@@ -140,7 +140,7 @@ class _DaemonSetSync:
         for name, fits in self._fits.items():
             present = self._by_node.get(name, ())
             if fits.stay and len(present) == 1 and present[0].steady:
-                continue  # as almost everywhere
+                continue  # the common case
             if fits.run and not present:
                 missing.append(name)
             elif fits.stay:
@@ -175,7 +175,7 @@ class _DaemonSetSync:
         if pod["metadata"].get("deletionTimestamp"):
             return False
         if pods.pod_phase(pod) == "Failed":
-            # Each generation begins anew: a new template may be the one that works.
+            # Each generation starts without failures: a new template may fix them.
             key = (self._daemon["metadata"]["uid"], self._observed_generation, node)
             if left := self._failures.seconds_left(key, self._now):
                 self._waits.append(left)

@@ -116,7 +116,7 @@ def _replace_with_surge(
         elif name not in run:
             (leaving if available(pair.old) else found.delete).append(pair.old)
         else:
-            (candidates if available(pair.old) else found.create).append(name)  # at once if nothing is lost
+            (candidates if available(pair.old) else found.create).append(name)  # at once if no available pod is lost
     found.create += candidates[: max(0, most - surge)]
     found.delete += leaving[: max(0, serving - len(run))]
     return found

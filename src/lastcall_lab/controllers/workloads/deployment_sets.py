@@ -31,7 +31,7 @@ _OWN = (
 """Annotations that are not copied from a Deployment to its sets."""
 
 _LONGEST_HISTORY = 2000
-"""Characters of old revision numbers that a set remembers."""
+"""Maximum characters of old revision numbers in a set's annotation."""
 
 
 def annotations_of(obj: Object) -> Mapping[str, str]:

@@ -88,7 +88,7 @@ class DeploymentStatusBuilder:
             return None
         return max(0.0, pods.unix_seconds(found[_STAMP]) + self._progress_deadline - self._now) + 1.0
 
-    # -- numbers -------------------------------------------------------------------------------------------------------
+    # -- counts --------------------------------------------------------------------------------------------------------
 
     def _with_counts(self) -> Object:
         metadata, wanted = self._deployment["metadata"], sum(one["spec"]["replicas"] for one in self._sets)

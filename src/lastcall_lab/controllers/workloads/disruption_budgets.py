@@ -202,7 +202,7 @@ def _status_patches(key: ObjectRef, budget: Object, status: Object) -> tuple[Pat
     return (PatchObject(key, body, "status", uid=metadata["uid"], revision=metadata["resourceVersion"]),)
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------
+# -- reports -----------------------------------------------------------------------------------------------------------
 
 
 def _pod_not_deleted_event(budget: Object, pod: Object) -> RecordEvent:

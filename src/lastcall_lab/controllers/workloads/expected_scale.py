@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from lastcall_lab.controllers.framework.view import Object, View, controller_of
 
 RESOURCES = ("deployments.apps", "replicasets.apps", "statefulsets.apps")
-"""What the view must have."""
+"""The resources that the view must contain."""
 
 _KINDS = {"ReplicaSet": "replicasets.apps", "StatefulSet": "statefulsets.apps"}
 _GROUP = "apps"

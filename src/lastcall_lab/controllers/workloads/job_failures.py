@@ -64,7 +64,7 @@ def has_restarted_too_often(job: Object, own: Sequence[Object]) -> bool:
     return bool(restarts > 0 if limit == 0 else restarts >= limit)
 
 
-# -- when --------------------------------------------------------------------------------------------------------------
+# -- times -------------------------------------------------------------------------------------------------------------
 
 
 class JobBackoff(NamedTuple):

@@ -17,7 +17,7 @@ from lastcall_lab.controllers.workloads.job_failures import PodFailureVerdict, e
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 MOST_UNCOUNTED = 500
-"""Pods that ``uncountedTerminatedPods`` holds at most."""
+"""The maximum number of pods in ``uncountedTerminatedPods``."""
 
 
 class JobPods:
@@ -36,7 +36,7 @@ class JobPods:
         self.ending = [pod for pod in own if pods.is_terminating(pod)]
         self.tracked = [pod for pod in own if is_tracked(pod)]
 
-    # -- what has ended ------------------------------------------------------------------------------------------------
+    # -- ended pods ----------------------------------------------------------------------------------------------------
 
     @property
     def replaces_when_gone(self) -> bool:
@@ -122,7 +122,7 @@ class JobPods:
                 found[index] = pod if other is None or _is_later(pod, other) else other
         return found
 
-    # -- what becomes of them ------------------------------------------------------------------------------------------
+    # -- counting and release ------------------------------------------------------------------------------------------
 
     def status_with_counts(self, target: str) -> Object:
         """The status after the next step of counting (``trackJobStatusAndRemoveFinalizers``)."""

@@ -31,7 +31,7 @@ from lastcall_lab.controllers.workloads.job_pods import (
 RESOURCE = "jobs.batch"
 KIND = OwnerKind("batch/v1", "Job", RESOURCE)
 BURST = 500
-"""Pods that are made or deleted at once, at most."""
+"""The maximum number of pods created or deleted at once."""
 _OURS = (None, "kubernetes.io/job-controller")
 _STAMP = "lastProbeTime"
 
@@ -58,7 +58,7 @@ class JobController:
         self._times = times or JobTimes()
         self._backoffs: dict[str, JobBackoff] = {}
         self._heard: dict[str, set[str]] = {}
-        """The pods whose end is in a Job's backoff."""
+        """Pods whose end the backoff of their Job includes."""
 
     def affected_keys(self, resource: str, obj: Object, view: View) -> Iterable[ObjectRef]:
         """The Job; the pod itself if its Job does not exist."""
@@ -158,7 +158,7 @@ class _JobSync:
         actions = (*status_patches(key, self._job, status), *self._told, *released, *steps)
         return Decision(actions, min(self._again, default=None))
 
-    # -- its pods ------------------------------------------------------------------------------------------------------
+    # -- pods ----------------------------------------------------------------------------------------------------------
 
     @property
     def _is_suspended(self) -> bool:
@@ -235,7 +235,7 @@ class _JobSync:
         for pod in gone:
             yield from delete_pod_actions(pod, self._job, KIND)
 
-    # -- its status ----------------------------------------------------------------------------------------------------
+    # -- status --------------------------------------------------------------------------------------------------------
 
     def _update_suspension(self) -> None:
         """A suspended Job has no start time; its deadline restarts at resume."""

@@ -19,7 +19,7 @@ from lastcall_lab.controllers.objects.ownership import (
 RESOURCE = "replicasets.apps"
 KIND = OwnerKind("apps/v1", "ReplicaSet", RESOURCE)
 BURST = 500
-"""Pods that are made or deleted at once, at most."""
+"""The maximum number of pods created or deleted at once."""
 FAILURE = "ReplicaFailure"
 
 

@@ -10,7 +10,7 @@ from lastcall_lab.controllers.objects.template_hash import short_hash
 
 RESOURCE = "controllerrevisions.apps"
 LABEL = "controller-revision-hash"
-"""On pods: the revision that they are of."""
+"""The label of pods with their revision."""
 
 _LONGEST_PREFIX = 223
 
@@ -21,7 +21,7 @@ class RevisionHistory:
 
     update: Object | None
     revisions: Sequence[Object]
-    """All of them, the oldest first."""
+    """All revisions, the oldest first."""
     actions: Sequence[Action] = ()
 
     def find_revision(self, name: str) -> Object | None:

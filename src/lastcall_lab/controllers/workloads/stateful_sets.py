@@ -91,7 +91,7 @@ class _StatefulSetSync:
     now: float
     actions: list[Action] = field(default_factory=list)
     updated: int = 0
-    """Pods that are deleted so that they come back with the new template."""
+    """Pods deleted so that they are recreated from the new template."""
 
     def run_steps(self) -> None:
         """Creates wanted ordinals from the lowest, deletes others from the highest, then updates.

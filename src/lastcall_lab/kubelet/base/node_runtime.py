@@ -27,9 +27,9 @@ class NodeRuntime(PodRuntime, PodStarter, Protocol):
     """
 
     mounts: bool
-    """Whether it mounts volumes by itself. If not, each mount names its place (``VolumeMount.host_path``)."""
+    """Whether it mounts volumes itself. If not, each mount has a host path (``VolumeMount.host_path``)."""
     untimed_logs: bool
-    """Whether its logs have no times of their own, so that ``note_log_times`` is to be called about every second."""
+    """Whether its logs have no timestamps, so that ``note_log_times`` must be called about every second."""
 
     async def create_sandbox(self, pod: Pod) -> RunningPod:
         """Creates what the containers of a pod share, and returns its ``status.podIP``. Starts no container.

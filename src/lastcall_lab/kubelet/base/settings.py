@@ -16,27 +16,27 @@ class KubeletSettings:
     lease_duration: int = 40
     lease_renewal: float = 10.0
     status_update: float = 10.0
-    """Between two looks at the node; what has changed is written (``nodeStatusUpdateFrequency``)."""
+    """Between two checks of the node; changes are written (``nodeStatusUpdateFrequency``)."""
     status_report: float = 300.0
-    """A status that has not changed is written so often all the same (``nodeStatusReportFrequency``)."""
+    """The interval of writes of an unchanged status (``nodeStatusReportFrequency``)."""
     sync: float = 60.0
-    """Between two looks at what a running pod's files come from, up to half as long again (``syncFrequency``)."""
+    """Between two checks of a running pod's file sources, with up to 50 % jitter (``syncFrequency``)."""
     retry: float = 1.0
-    """Between two attempts to reach an API server or a runtime that is away, or to start what did not start."""
+    """Between two attempts to reach the API server or the runtime, or to repeat a failed start."""
     backoff_first: float = 10.0
     backoff_longest: float = 300.0
     backoff_forgotten: float = 600.0
-    """A container that has run for so long begins with the first pause again."""
+    """After a run of this length, the restart backoff starts again with its first pause."""
     attach_limit: float = 123.0
-    """How long a volume is waited for until an event says so; it is waited for further (``podAttachAndMountTimeout``)."""
+    """The wait for a volume until an event reports it; the wait then continues (``podAttachAndMountTimeout``)."""
     attach_look: float = 0.3
-    """Between two looks whether a volume is attached, beside the changes of the node (``podAttachAndMountRetryInterval``)."""
+    """Between two reads of a volume's attachment, besides watch events (``podAttachAndMountRetryInterval``)."""
     least_grace: float = 1.0
-    """What a pod has at least between the order to end it and SIGKILL (``pod_workers.go``)."""
+    """The minimum time of a pod between the order to end it and SIGKILL (``pod_workers.go``)."""
     post_start_limit: float = 600.0
-    """How long a postStart hook may take; Kubernetes has no limit of its own."""
+    """The limit of a postStart hook; Kubernetes has none."""
     lost_after: float = 1.0
-    """After a restart of the kubelet: how long the runtime may take to tell how the containers ended that run no more."""
+    """After a kubelet restart: how long the runtime may take to report the ends of containers that no longer run."""
 
 
 @dataclass(frozen=True, kw_only=True)

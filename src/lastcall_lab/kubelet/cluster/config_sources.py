@@ -44,7 +44,7 @@ class ConfigSources:
         await self._keep_master_service()
         await self._wanted.wait()
         async for _ in self._services.changes():
-            self._all_read.set()  # all that a list says is known before the first of it is told
+            self._all_read.set()  # store the whole list before the first change is handled
 
     async def _keep_master_service(self) -> None:
         told = ""

@@ -12,7 +12,7 @@ from lastcall.ports.node import Clock
 from lastcall_lab.apiserver.values.object_meta import timestamp
 
 _WAITING = 500
-"""Events that wait for an API server that is away; what comes then is dropped, as with the real recorder."""
+"""The queue size while the API server is away; further events are dropped, as in the real recorder."""
 
 _EVENTS = EVENTS.with_shape(WrittenObject)
 

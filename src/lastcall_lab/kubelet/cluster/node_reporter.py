@@ -53,11 +53,11 @@ class NodeReporter:
         self._written = False
         self._writing = asyncio.Lock()
         self._told: dict[str, str] = {}
-        """Why something could not be done the last time; nothing is kept of what works."""
+        """The last failure of each operation; removed on success."""
         self.known: Object = {"kind": "Node", "metadata": {"name": profile.name}}
-        """The Node as it was last heard of."""
+        """The Node as last received."""
         self.changed = Signal()
-        """Set when something new is known of the Node."""
+        """Set when the Node has changed."""
 
     async def run(self) -> None:
         """Registers the Node, then maintains status and Lease until cancelled."""
@@ -74,7 +74,7 @@ class NodeReporter:
 
         A deleted Node stays deleted until its kubelet restarts, as with the real kubelet.
         """
-        async with self._writing:  # in turn: what is known of a write under way is not what will be
+        async with self._writing:  # serialized: a status computed during another write would be based on old data
             await self._write_status()
 
     async def _write_status(self) -> None:
@@ -157,7 +157,7 @@ class NodeReporter:
         for type_, reason in node_object.status_events(new, old):
             self._events.record_event(self.known, type_, reason, f"Node {self.profile.name} status is now: {reason}")
 
-    # -- keeping -------------------------------------------------------------------------------------------------------
+    # -- maintenance ---------------------------------------------------------------------------------------------------
 
     async def _watch_node(self) -> None:
         fields = f"metadata.name={self.profile.name}"

@@ -11,9 +11,9 @@ from lastcall_lab.apiserver.values.object_meta import parse_seconds
 
 SERVICE_ACCOUNTS = dict_resource("", "v1", "serviceaccounts")
 LIFETIME = 3600
-"""Seconds: how long a token is asked for if the pod does not say."""
+"""The default lifetime in seconds."""
 LONGEST = 24 * 3600.0
-"""Seconds after which a token is asked for again, however long it is good for."""
+"""Seconds after which a token is renewed, whatever its lifetime."""
 
 log = logging.getLogger(__name__)
 

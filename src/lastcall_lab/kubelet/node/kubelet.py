@@ -46,11 +46,11 @@ class LabKubelet:
         self.going_down = False
         """While true, the node is not ready and pods are refused."""
         self.frozen = False
-        """While true, somebody else ends the pods: nothing is started, restarted or ended by this kubelet."""
+        """While true, another component ends the pods: this kubelet does not start, restart or end anything."""
         self.leaving: set[str] = set()
-        """The uids of the pods whose end somebody else has begun."""
+        """The uids of pods that another component has begun to end."""
         self.told_shutdown = False
-        """Whether an event has said that the node goes down."""
+        """Whether an event has reported the node shutdown."""
         self._client, self._clock, self._random = client, clock, random
         self._settings = settings or KubeletSettings()
         self._runtime_fault = ""

@@ -25,27 +25,27 @@ from lastcall_lab.kubelet.pod.pod_terminator import TerminationOrder
 from lastcall_lab.kubelet.pod.pod_worker import PodWorker
 
 DROP_IN = "99-kubelet.conf"
-"""Of logind: a drop-in with a name that sorts after it wins."""
+"""The name of logind's drop-in; a drop-in with a later name takes precedence."""
 
 WHY = "Kubelet needs time to handle node shutdown"
 
 LIMIT_ATTEMPTS, LIMIT_PAUSE = 5, 0.1
-"""Looks whether logind has raised its limit; each pause is twice the one before."""
+"""Checks of logind's limit; each pause is twice the one before."""
 
 RECONNECT = 1.0
-"""Seconds between two attempts to reach a bus that was lost (``dbusReconnectPeriod``)."""
+"""Seconds between two attempts to reconnect to the bus (``dbusReconnectPeriod``)."""
 
 FIRST_TERM = 0.03
 """Seconds from the signal, when the first phase's timer starts, to the first SIGTERM."""
 
 AFTER_PODS = 0.6
-"""Seconds from the end of a phase's last container to the end of the phase: its volumes are looked for meanwhile."""
+"""Seconds from the end of a phase's last container to the end of the phase, for the check of its volumes."""
 
 log = logging.getLogger(__name__)
 
 
 class DelayDropIns(Protocol):
-    """logind's drop-ins (``fake_limit_files.FakeLimitFiles``)."""
+    """logind's drop-ins (``fakes.delay_limit_files.FakeLimitFiles``)."""
 
     def put(self, name: str, value: str) -> None:
         """Writes a drop-in that sets InhibitDelayMaxSec."""
@@ -155,7 +155,7 @@ class KubeletShutdownManager:
             lock, self._lock = self._lock, None
             self._release(lock)
 
-    # -- going down ----------------------------------------------------------------------------------------------------
+    # -- shutdown ------------------------------------------------------------------------------------------------------
 
     async def _end_pods(self) -> None:
         """Ends the pods without waiting until other components see the node as not ready."""
@@ -178,7 +178,7 @@ class KubeletShutdownManager:
             try:
                 self._lock = await session.take_lock(WHY)
             except LastcallError as error:
-                log.error("the lock cannot be taken again: %s", error)
+                log.error("the inhibitor lock cannot be taken again: %s", error)
 
     def _log_event(self, message: str) -> None:
         self._kubelet.events.record_event(self._kubelet.node.known, "Normal", names.SHUTDOWN_EVENT, message)

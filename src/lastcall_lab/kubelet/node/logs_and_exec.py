@@ -15,13 +15,13 @@ from lastcall_lab.kubelet.spec.translation import runtime_pod
 from lastcall_lab.kubelet.state.container_facts import ContainerFacts
 
 FOLLOW_SECONDS = 0.2
-"""Between two looks at a log that is followed."""
+"""Seconds between two reads of a followed log."""
 
 Line = tuple[float, bytes]
 
 
 class LogsAndExec:
-    """``apiserver.kubelets.Kubelet``."""
+    """``kubelet_api.KubeletApi`` of a lab node."""
 
     def __init__(self, pods: PodManager, runtime: NodeRuntime, clock: Clock) -> None:
         self._pods = pods

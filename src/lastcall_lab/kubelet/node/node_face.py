@@ -14,10 +14,10 @@ from lastcall_lab.kubelet.node.kubelet import LabKubelet
 from lastcall_lab.kubelet.pod.pod_terminator import TerminationOrder
 
 FIRST_SECONDS = 0.25
-"""How long the first SIGTERM waits for the node's status at the most."""
+"""The maximum seconds that the first SIGTERM waits for the node's status write."""
 
 WRITE_SECONDS = 2.0
-"""How long a pod's last status may take before the shutdown goes on without it; it is tried further."""
+"""Seconds for a pod's last status before the shutdown continues without it; the kubelet keeps retrying."""
 
 _LOOK = 0.02
 
@@ -36,7 +36,7 @@ ORDER = TerminationOrder(
         },
     ),
 )
-"""What a pod's status says that was ended because its node goes down (``pkg/kubelet/nodeshutdown``)."""
+"""The status of a pod ended by the node shutdown (``pkg/kubelet/nodeshutdown``)."""
 
 
 class KubeletNodeFace:
@@ -94,7 +94,7 @@ class KubeletNodeFace:
             while not (worker := pods.worker_of(live.pod)) and not pods.synced:
                 await self._clock.sleep(_LOOK)
             if worker is None:
-                log.warning("pod %s has ended; the kubelet does not know it", live.pod.key)
+                log.warning("pod %s has ended, but the kubelet does not know it", live.pod.key)
                 return False
             await worker.over.wait()
             await worker.record.writer.write()

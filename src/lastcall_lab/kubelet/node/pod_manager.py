@@ -29,7 +29,7 @@ class PodManager:
         self._ended_by_others: dict[tuple[str, str], tuple[TerminationOrder, dict[str, int | None]]] = {}
         self.workers: dict[str, PodWorker] = {}
         self.synced = False
-        """Whether the API server has told once which pods there are."""
+        """Whether the API server's first list of pods has arrived."""
 
     async def run(self) -> None:
         """Runs until cancelled; the pods keep running afterwards."""
@@ -53,7 +53,7 @@ class PodManager:
         wanted = (pod.metadata.namespace, pod.metadata.name)
         return next((worker for worker in self.workers.values() if worker.namespaced_name == wanted), None)
 
-    # -- what the API server tells -------------------------------------------------------------------------------------
+    # -- watch events --------------------------------------------------------------------------------------------------
 
     async def _watch_pods(self) -> None:
         self._left = {live.pod.metadata.uid: live for live in await self._refresh_runtime()}
@@ -97,7 +97,7 @@ class PodManager:
             await worker.run()
             del self.workers[uid]
         except Exception:
-            log.exception("pod %s is left alone: its worker broke off", uid)
+            log.exception("the worker of pod %s failed; nothing manages the pod any more", uid)
 
     async def _remove_leftovers(self) -> None:
         """Removes containers and volumes of pods deleted while no kubelet was running (``HandlePodCleanups``)."""
@@ -118,17 +118,17 @@ class PodManager:
                 await self._means.volumes.unmount_all(uid)
                 return
             except LastcallError as error:
-                log.warning("what is left of pod %s cannot be removed: %s", uid, error)
+                log.warning("leftovers of pod %s cannot be removed: %s", uid, error)
             await self._means.clock.sleep(self._means.settings.retry)
 
-    # -- what the runtime tells ----------------------------------------------------------------------------------------
+    # -- runtime notifications -----------------------------------------------------------------------------------------
 
     async def _refresh_runtime(self) -> list[RunningPod]:
         while True:
             try:
                 return list(await self._means.runtime.refresh_pods())
             except LastcallError as error:
-                log.warning("the runtime cannot be asked: %s", error)
+                log.warning("the runtime cannot be reached: %s", error)
             await self._means.clock.sleep(self._means.settings.retry)
 
     async def _watch_ends(self) -> None:
@@ -147,4 +147,4 @@ class PodManager:
             try:
                 await self._means.runtime.note_log_times()
             except (OSError, InvalidInput) as error:
-                log.warning("the times of logs cannot be noted: %s", error)
+                log.warning("log timestamps cannot be recorded: %s", error)

@@ -27,9 +27,9 @@ class ContainerStarter:
         self._means = means
         self._paths: dict[str, str] = {}
         self.live: RunningPod | None = None
-        """The pod as the runtime knows it, once it does."""
+        """The prepared pod; None before that."""
         self.address = ""
-        """The pod's, once it has one."""
+        """The pod's address, once it has one."""
 
     async def prepare(self, pod: Object) -> RunningPod:
         """Sets up the volumes, then the sandbox.
@@ -54,7 +54,7 @@ class ContainerStarter:
         live = await self.prepare(pod)
         ready = await self._runtime_container(pod, container)
         if self._means.held(pod["metadata"]["uid"]):
-            raise PodHeld("somebody else ends the pods of this node")
+            raise PodHeld("another component ends the pods of this node")
         run = await self._means.runtime.launch_container(live.pod, ready, attempt=attempt)
         self.live = RunningPod(
             pod=live.pod, containers={**live.containers, container["name"]: run}, sandbox=live.sandbox

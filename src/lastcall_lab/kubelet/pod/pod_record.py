@@ -19,7 +19,7 @@ class PodStateRecord:
         self.facts = PodFacts(host_ip=means.profile.address)
         self.rejected = False
         self.moved = CheapEvent()
-        """Set when anything has changed; who waits for it clears it first."""
+        """Set at every change; a waiter clears it first."""
         self._means = means
         self.writer = StatusWriter(
             means.client,

@@ -60,7 +60,7 @@ class PodTerminator:
         self._records: dict[str, ContainerRecord] = {}
         self._shorter = asyncio.Event()
         self.codes: dict[str, int | None] = {}
-        """How the containers ended."""
+        """The exit codes of the containers."""
 
     def shorten_grace(self, seconds: float) -> None:
         """Limits the remaining time to that many seconds from now."""

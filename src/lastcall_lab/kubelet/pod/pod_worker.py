@@ -29,7 +29,7 @@ class PodWorker:
     def __init__(self, pod: Object, means: KubeletDeps, *, live: RunningPod | None = None) -> None:
         self.record = PodStateRecord(pod, means)
         self.over = CheapEvent()
-        """Set when no container of it runs any more, nor ever will."""
+        """Set when no container of it runs or will run."""
         self.cleaned = CheapEvent()
         """Set when its volumes are unmounted too."""
         self._means = means
@@ -53,12 +53,12 @@ class PodWorker:
         """The pod's namespace and name."""
         return self.record.pod["metadata"]["namespace"], self.record.pod["metadata"]["name"]
 
-    # -- what others tell ----------------------------------------------------------------------------------------------
+    # -- events from other components ----------------------------------------------------------------------------------
 
     def update(self, pod: Object) -> None:
         """Stores the pod as the API server has it."""
         self.record.update_pod(pod)
-        self._order_deletion()  # that it is deleted can have been known before: by the answer to a status
+        self._order_deletion()  # a status response can have announced the deletion earlier
         self._refresher.check_pod()
 
     def mark_gone(self, pod: Object) -> None:
@@ -99,7 +99,7 @@ class PodWorker:
         """The pod with its running containers; Unavailable before it has been started."""
         return self._runner.live_pod()
 
-    # -- life ----------------------------------------------------------------------------------------------------------
+    # -- lifecycle -----------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Returns when the pod is gone from the API server and from this node."""
@@ -160,7 +160,7 @@ class PodWorker:
 
     async def _run_until_ordered(self) -> None:
         if self._ran:
-            await self._wait_until_released()  # what somebody else ends is not made again
+            await self._wait_until_released()  # never recreate what another component ends
             await self._retry_until_done(self._runner.recall_running)
         if self._refresher.has_refreshable:
             await wait_first(self._runner.run(), self._refresher.run())
@@ -181,7 +181,7 @@ class PodWorker:
         self.record.set(reason=reason, message=said, over=True, started_at=now)
         self.over.set()
 
-    # -- end -----------------------------------------------------------------------------------------------------------
+    # -- termination ---------------------------------------------------------------------------------------------------
 
     async def _end_pod(self) -> None:
         """Ends the running containers. Unavailable if the runtime cannot be reached; the caller retries."""

@@ -10,7 +10,7 @@ from lastcall_lab.kubelet.pod.dependencies import KubeletDeps
 from lastcall_lab.kubelet.state.probe_results import Probe, ProbeStreak, probes_of
 
 Verdict = Callable[[str, Probe, bool], None]
-"""A container's probe has reached a threshold: which, and whether it succeeds."""
+"""Called when a container's probe reaches a threshold: which probe, and whether it succeeds."""
 
 
 class Prober:

@@ -24,7 +24,7 @@ class ConfigSource(NamedTuple):
 
 
 Sources = Mapping[ConfigSource, Object | None]
-"""What was asked for, None if there is no such object."""
+"""Returns the requested object, None if it does not exist."""
 
 
 def config_sources_of(container: Object) -> list[ConfigSource]:
@@ -100,7 +100,7 @@ def _variable_value(
     for key, kind in _KEYS.items():
         if asked := origin.get(key):
             return _key_value(ConfigSource(kind, asked["name"]), asked, sources)
-    raise MissingDependency(f'variable "{one["name"]}": this kind of source is not known')
+    raise MissingDependency(f'variable "{one["name"]}": this kind of source is not supported')
 
 
 def _container_by_name(pod: Object, container: Object, reference: Mapping[str, Any]) -> Object:
@@ -140,7 +140,7 @@ def source_data(kind: str, obj: Object) -> dict[str, bytes]:
 # -- services ----------------------------------------------------------------------------------------------------------
 
 MASTER = ("default", "kubernetes")
-"""The namespace and the name of the Service of which every container is told."""
+"""Namespace and name of the Service whose variables every container gets."""
 
 
 def has_service_links(pod: Object) -> bool:

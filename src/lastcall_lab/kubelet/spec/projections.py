@@ -14,7 +14,7 @@ Files = dict[str, tuple[bytes, int]]
 """Content and mode by relative path."""
 
 Parts = Mapping[tuple[str, str], str]
-"""Where the parts of volumes are that containers are given for themselves, by volume and ``subPath``."""
+"""Paths of the private copies of volume parts, by volume and ``subPath``."""
 
 _MODE = 0o644
 KINDS = ("configMap", "secret", "downwardAPI", "projected")
@@ -71,7 +71,7 @@ def projected_files(
         elif part == "serviceAccountToken":
             found[source["path"]] = (tokens[source["path"]].encode(), mode)
         else:
-            raise MissingDependency(f"{part}: this kind of projection is not known")
+            raise MissingDependency(f"{part}: this kind of projection is not supported")
     return found
 
 

@@ -10,7 +10,7 @@ from lastcall_lab.kubelet.spec.projections import Parts
 from lastcall_lab.kubelet.state.start_plan import all_containers
 
 Paths = Mapping[str, str]
-"""Where the volumes are on this machine, by their names."""
+"""The paths of the volumes on this machine, by name."""
 
 
 def runtime_pod(pod: Object, *, paths: Paths, address: str, mounts: bool) -> Pod:

@@ -15,7 +15,7 @@ class PodProgress(Enum):
 
     LIVES = "lives"
     OVER = "over"
-    """All that matters has ended and is not started again: what is left is ended too."""
+    """All containers that matter have ended for good; the rest is ended too."""
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ class VolumeManager:
             return str(path)
         if "emptyDir" in volume:
             return str(self._directories.make_empty(uid, name))
-        raise MissingDependency("volumes of this kind are not known here")
+        raise MissingDependency("volumes of this kind are not supported here")
 
     def pin_sub_paths(self, pod: Object, container: Object) -> projections.Parts:
         """Copies the ``subPath`` parts of projected volumes for a starting container. The copies do not change."""
@@ -185,4 +185,4 @@ def _local_path(spec: Object) -> Path:
     for kind in ("local", "hostPath"):
         if kind in spec:
             return Path(spec[kind]["path"])
-    raise LastcallError("persistent volumes of this kind are not known here")
+    raise LastcallError("persistent volumes of this kind are not supported here")

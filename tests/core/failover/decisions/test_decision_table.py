@@ -223,10 +223,10 @@ def test_a_taint_that_somebody_has_set_and_that_proves_nothing_is_told_of(change
         ({"node": marked(by="former")}, Mark, {"mark": MARK, "says": "former does not lead any more"}),
         ({"node": marked(by="other"), "leader": "other"}, Wait, {"says": "other leads"}),
         ({"pods": (), "attachments": ()}, Unmark, {"says": "nothing is left"}),
-        ({"pods": (), "attachments": (), "node": marked(**SWITCHED)}, Wait, {"says": "waited for"}),
-        ({"pods": (), "attachments": (), "node": marked(OURS, tainted=True)}, Wait, {"says": "waited for"}),
+        ({"pods": (), "attachments": (), "node": marked(**SWITCHED)}, Wait, {"says": "awaited"}),
+        ({"pods": (), "attachments": (), "node": marked(OURS, tainted=True)}, Wait, {"says": "awaited"}),
         ({"node": marked(tainted=True)}, Wait, {"says": "somebody has taken lastcall's taint"}),
-        ({"node": marked(OURS, tainted=True, powered_on=True)}, Wait, {"says": "its next boot is waited for"}),
+        ({"node": marked(OURS, tainted=True, powered_on=True)}, Wait, {"says": "its next boot is awaited"}),
         ({"gone": frozenset({"u1"}), "pods": (ENDING,)}, ForceDelete, {"pods": (ENDING,)}),
     ],
 )

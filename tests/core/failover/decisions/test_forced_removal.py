@@ -67,7 +67,7 @@ from lastcall.model.fence_policy import FailoverMode
             Wait,
             {"says": "va-1 is kept by its finalizers attacher/x"},
         ),
-        ({"pods": (replace(DB, disabled=True),), "policy": replace(POLICY, detach=True)}, Wait, {"says": "waited for"}),
+        ({"pods": (replace(DB, disabled=True),), "policy": replace(POLICY, detach=True)}, Wait, {"says": "awaited"}),
         ({"heard": AWAKE}, Untaint, {}),
         ({"policy": None}, Wait, {"says": "nothing more is done"}),
         ({"node": marked(tainted=True)}, Wait, {"says": "somebody has taken"}),
@@ -90,8 +90,8 @@ FAILED = FencerCall(began=NOW - 4, ended=NOW - 4, error="no answer")
 @pytest.mark.parametrize(
     ("changes", "kind", "more"),
     [
-        ({"policy": POLICY}, Wait, {"says": "waited for"}),
-        ({"node": marked(OURS, tainted=True)}, Wait, {"says": "waited for"}),
+        ({"policy": POLICY}, Wait, {"says": "awaited"}),
+        ({"node": marked(OURS, tainted=True)}, Wait, {"says": "awaited"}),
         ({}, Mark, {"says": "switched on again"}),
         ({"pods": (PATIENT,)}, Wait, {"says": "failed over but for shop/db-0, while that tolerates the taint"}),
         ({"pods": (PATIENT,), "policy": POLICY}, Wait, {"says": "failed over but for shop/db-0"}),

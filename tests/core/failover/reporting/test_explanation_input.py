@@ -49,8 +49,8 @@ def test_a_pod_of_a_missing_node():
         (b"", "document: empty: must be List, or Node"),
         (b'{"kind": "List", "items": 3}', "items: 3: must be a list"),
         (b"kind: Deployment", 'kind: "Deployment": must be List, or Node'),
-        (state(machine("n1"), machine("n1")), 'items[1] (Node n1): metadata.name: "n1": must not stand twice'),
-        (state(policy(), policy()), 'items[1] (FencePolicy workers): metadata.name: "workers": must not stand twice'),
+        (state(machine("n1"), machine("n1")), 'items[1] (Node n1): metadata.name: "n1": must be unique'),
+        (state(policy(), policy()), 'items[1] (FencePolicy workers): metadata.name: "workers": must be unique'),
         (state({"kind": "FencePolicy", "metadata": []}, "x"), 'items[1]: "x": must be a mapping with a kind'),
     ],
 )

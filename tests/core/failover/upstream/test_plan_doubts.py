@@ -1,4 +1,4 @@
-"""What ``lastcall failover plan`` says beside its plan: what the state does not tell, and that nobody would see the answer."""
+"""The remarks of ``lastcall failover plan`` beside its plan: facts missing in the state, and a closed output."""
 
 import shlex
 import subprocess
@@ -105,7 +105,7 @@ def test_a_pod_that_is_evicted_and_may_not_be_forced_is_named_in_a_note(monkeypa
     ("closed", "code", "says"),
     [
         ("<&-", 2, "lastcall: standard input: cannot be read: it is closed"),
-        (">&-", 1, "lastcall: standard output is closed: nobody would see the answer"),
+        (">&-", 1, "lastcall: standard output is closed: the answer would be lost"),
     ],
 )
 def test_a_stream_that_is_closed(verb, closed, code, says, tmp_path):

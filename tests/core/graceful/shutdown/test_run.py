@@ -338,7 +338,7 @@ def test_a_runtime_that_is_away_at_first_is_waited_for():
     assert 3 <= shutdown.deliveries("TERM")[0].at < 3.5
     assert shutdown.over < 5
     notes = [event.text for event in shutdown.of(NoteWritten)]
-    assert notes == ["the runtime does not say what runs: the runtime is away"]
+    assert notes == ["the container runtime cannot list its pods: the runtime is away"]
 
 
 def test_a_runtime_that_never_comes_back_is_waited_for_until_the_deadline():

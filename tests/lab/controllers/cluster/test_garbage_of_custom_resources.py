@@ -232,7 +232,7 @@ async def test_nothing_is_collected_whose_owner_is_there(cluster):
     there = await map_of(cluster, "there")
     await map_of(cluster, "mine")
     place = ObjectRef("configmaps", "default", "there")
-    with pytest.raises(Unavailable, match="configmaps/default/there is there"):
+    with pytest.raises(Unavailable, match="configmaps/default/there exists"):
         await hands.act(IfOwnersGone(((place, there["metadata"]["uid"]),), DeleteObject(KEY)), "test")
     assert maps(cluster) == ["mine", "there"]
     await hands.act(IfOwnersGone(((place, "another"),), PatchObject(KEY, {"data": {"a": "b"}})), "test")

@@ -76,8 +76,8 @@ def test_what_changes_nothing_is_decided_again_later_each_time(caplog):
         await cluster.until(lambda: cluster.get(NODES, "n1")["metadata"]["labels"]["is"] == "new", 12)
 
     scenario()
-    said = [record.getMessage() for record in caplog.records if "changes nothing" in record.getMessage()]
-    assert said[0] == "stubborn: nodes//n1: what was decided is decided again, and changes nothing"
+    said = [record.getMessage() for record in caplog.records if "without any effect" in record.getMessage()]
+    assert said[0] == "stubborn: nodes//n1: the same decision again, without any effect"
     assert len(said) <= 3, "once for each time that it begins"
 
 

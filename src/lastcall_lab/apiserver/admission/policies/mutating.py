@@ -20,7 +20,7 @@ POLICIES = "mutatingadmissionpolicies.admissionregistration.k8s.io"
 BINDINGS = "mutatingadmissionpolicybindings.admissionregistration.k8s.io"
 
 Typed = Callable[[Object, ServedResource], Object]
-"""From an object to the same with the types of its resource; ValueError if it is none of them."""
+"""Converts an object to the types of its resource; ValueError if it does not match them."""
 
 
 class MutatingPolicies(AdmissionPlugin):

@@ -35,7 +35,7 @@ class AdmissionPolicy:
     criteria: MatchCriteria
     conditions: Sequence[str]
     composed: Mapping[str, str]
-    """The expressions of ``spec.variables``, by their names."""
+    """The expressions of ``spec.variables``, by name."""
     fails_open: bool
 
 
@@ -56,7 +56,7 @@ class Invocation(NamedTuple):
     binding: AdmissionBinding
     param: Object | None
     resource: ServedResource
-    """The resource as which the write is shown to the policy."""
+    """The resource under which the policy sees the write."""
 
     @property
     def key(self) -> str:
