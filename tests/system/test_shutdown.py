@@ -290,7 +290,7 @@ async def test_sighup_takes_up_a_new_configuration_and_refuses_a_bad_one(node):
     node.process.send_signal(signal.SIGHUP)
 
     async def refused():
-        return "kept as it was" in node.log.read_text()
+        return "stays unchanged" in node.log.read_text()
 
     await node.until(refused, "the bad configuration to be refused")
     assert await node.property("max_delay") == 16

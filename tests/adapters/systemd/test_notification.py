@@ -68,7 +68,7 @@ async def test_a_barrier_needs_an_answer(systemd, monkeypatch):
     with pytest.raises(Unavailable, match="does not answer at"):
         await notification.wait_for_systemd()
     monkeypatch.delenv("NOTIFY_SOCKET")
-    with pytest.raises(Unavailable, match="nobody listens"):
+    with pytest.raises(Unavailable, match="no process listens"):
         await notification.wait_for_systemd()
 
 
