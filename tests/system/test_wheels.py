@@ -138,6 +138,16 @@ def test_without_any_extra_what_needs_none_works(bare):
         assert (done.returncode, done.stderr) == (0, ""), arguments
 
 
+def test_a_node_installs_at_most_25_mb_and_nothing_that_draws(bare):
+    """Without pip, which the virtual environment brings, and with the bytecode that pip compiles."""
+    [packages] = (bare.directory / "venv/lib").glob("python3*/site-packages")
+    installed = {path.name.partition("-")[0]: path for path in packages.iterdir()}
+    assert not installed.keys() & {"rich", "pygments", "lastcall_lab", "sushy", "boto3", "uvicorn", "cryptography"}
+    own = [path for name, path in installed.items() if name not in ("pip", "setuptools", "pkg_resources")]
+    files = [file for path in own for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
+    assert 5e6 < sum(file.stat().st_size for file in files) <= 25e6
+
+
 @pytest.mark.parametrize("arguments", [("demo",), ("lab", "up"), ("simulate", "power-cut-fenced")])
 def test_without_the_extra_lab_one_sentence_names_it(bare, arguments):
     done = bare.lastcall(*arguments)

@@ -9,11 +9,10 @@ import click
 from lastcall.cli import failover_acknowledge, failover_explain, options
 from lastcall.cli.options import TimeParam
 from lastcall.cli.tables import print_reason_table, print_sentence
+from lastcall.cli.terminal import Terminal, stdout_terminal
 from lastcall.model.foreign_text import plain_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from lastcall.failover.upstream.plan import FailoverPlan
 
 
@@ -90,21 +89,21 @@ def plan_command(
 
 def _draw_plan(plan: "FailoverPlan", notes: Sequence[str]) -> None:
     """Draws a table for each list, for people."""
-    console = options.make_console()
+    terminal = stdout_terminal()
     removed = [(f"{one.namespace}/{one.name}", one.reason.value) for one in plan.force_delete]
     detached = [(one.volume_attachment, f"{one.reason.value}, from {one.node}") for one in plan.force_detach]
     evicted = [(f"{one.namespace}/{one.name}", f"{one.at:%Y-%m-%dT%H:%M:%SZ}") for one in plan.evict]
     kept = [(f"{one.namespace}/{one.name}", one.why) for one in plan.keep]
-    _print_table(console, "Deleted by force", removed)
-    _print_table(console, "Detached by force", detached)
-    _print_table(console, "Evicted", evicted)
-    _print_table(console, "Left alone", kept)
+    _print_table(terminal, "Deleted by force", removed)
+    _print_table(terminal, "Detached by force", detached)
+    _print_table(terminal, "Evicted", evicted)
+    _print_table(terminal, "Left alone", kept)
     for note in notes:
         click.echo()
-        print_sentence(console, f"note: {plain_text(note)}", fg="yellow")
+        print_sentence(terminal, f"note: {plain_text(note)}", fg="yellow")
 
 
-def _print_table(console: "Console", title: str, rows: Sequence[tuple[str, str]]) -> None:
-    print_sentence(console, f"{title}: {len(rows) or 'nothing'}", bold=True)
+def _print_table(terminal: Terminal, title: str, rows: Sequence[tuple[str, str]]) -> None:
+    print_sentence(terminal, f"{title}: {len(rows) or 'nothing'}", bold=True)
     if rows:
-        print_reason_table(console, [(plain_text(name), plain_text(why)) for name, why in rows])
+        print_reason_table(terminal, [(plain_text(name), plain_text(why)) for name, why in rows])

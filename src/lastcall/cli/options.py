@@ -1,30 +1,22 @@
 """Options that several verbs share."""
 
 import functools
-import os
-import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lastcall.adapters.host.bounded_reads import STATE_BYTES, read_file, read_stream
 from lastcall.errors import InvalidInput, LastcallError
 from lastcall.model import duration
-from lastcall.model.foreign_text import plain_lines
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 STATE_DIR = Path("/var/lib/lastcall")
 CONFIG = Path("/etc/lastcall/agent.yaml")
 _LAST_YEAR = 9000
 """Later times leave no room for adding seconds."""
-_WHOLE_LINES = 4096
-"""Longest line in columns that names can cause."""
 CONTAINERD = "unix:///run/containerd/containerd.sock"
 
 
@@ -47,30 +39,6 @@ def require_stdout() -> None:
     """Raises LastcallError if standard output is closed: otherwise the answer would be lost silently."""
     if sys.stdout is None:
         raise LastcallError("standard output is closed: the answer would be lost")
-
-
-def make_console() -> "Console":
-    """A console as wide as the terminal, or as COLUMNS says; a pipe or a file gets whole lines.
-
-    A COLUMNS that is 0 or no number counts as not set.
-    """
-    from rich.console import Console
-    from rich.segment import Segment
-
-    class _Safe(Console):
-        """Removes control sequences from drawn text, except our own colours and lines."""
-
-        def render(self, renderable: Any, options: Any = None) -> "Iterable[Segment]":
-            for one in super().render(renderable, options):
-                yield one if one.control else Segment(plain_lines(one.text), one.style)
-
-    found = _Safe(highlight=False, emoji=False, markup=False)
-    told = os.environ.get("COLUMNS", "")
-    if found.is_terminal or (told.isdecimal() and int(told)):
-        found.width = shutil.get_terminal_size().columns
-    else:
-        found.width = _WHOLE_LINES
-    return found
 
 
 class AddressParam(click.ParamType[tuple[str, int] | None]):

@@ -7,12 +7,11 @@ import click
 
 from lastcall.cli import options
 from lastcall.cli.tables import TableRow, print_number_table, print_sentence
+from lastcall.cli.terminal import Terminal, stdout_terminal
 from lastcall.model import duration
 from lastcall.model.foreign_text import plain_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from lastcall.graceful.planning.shutdown_plan import PlannedPhase, ShutdownPlan
 
 _TITLES = ("  pod", "priority", "asks", "gets", "SIGTERM")
@@ -56,30 +55,30 @@ def command(config: str, pods: str, node: str | None, granted: float, output: st
 
 def _draw_plan(result: "ShutdownPlan", warnings: Sequence[str]) -> None:
     """Draws a heading and a table for each phase, then the warnings, for people."""
-    console = options.make_console()
+    terminal = stdout_terminal()
     if result.enabled:
         most = duration.format_duration(result.total_seconds * duration.SECOND)
-        print_sentence(console, f"At most {most} in {_phase_count(result)}.")
+        print_sentence(terminal, f"At most {most} in {_phase_count(result)}.")
     else:
-        print_sentence(console, "Graceful shutdown is disabled: all pods would be cut off at once.")
+        print_sentence(terminal, "Graceful shutdown is disabled: all pods would be cut off at once.")
     for number, phase in enumerate(result.phases, 1):
         click.echo()
-        _draw_phase(console, number, phase)
+        _draw_phase(terminal, number, phase)
     for warning in (*result.warnings, *warnings):
         click.echo()
-        print_sentence(console, f"warning: {plain_text(warning)}", fg="yellow")
+        print_sentence(terminal, f"warning: {plain_text(warning)}", fg="yellow")
 
 
-def _draw_phase(console: "Console", number: int, phase: "PlannedPhase") -> None:
+def _draw_phase(terminal: Terminal, number: int, phase: "PlannedPhase") -> None:
     at = f"+{duration.format_duration(phase.start * duration.SECOND)}"
     begins = f"begins at {at} at the latest" if phase.start else "begins at once"
     length = duration.format_duration(phase.seconds * duration.SECOND)
     heading = f"Phase {number}: priority {phase.priority} and above, {length}, {begins}"
-    print_sentence(console, heading, bold=True)
+    print_sentence(terminal, heading, bold=True)
     if phase.pods:
-        print_number_table(console, _TITLES, list(_pod_rows(phase)))
+        print_number_table(terminal, _TITLES, list(_pod_rows(phase)))
     else:
-        print_sentence(console, "  no pods: passed over at once")
+        print_sentence(terminal, "  no pods: passed over at once")
 
 
 def _pod_rows(phase: "PlannedPhase") -> Iterator[TableRow]:

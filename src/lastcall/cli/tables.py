@@ -6,12 +6,11 @@ terminal. Lines have no trailing blanks, so that tables can be pasted and compar
 
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
-if TYPE_CHECKING:
-    from rich.console import Console
+from lastcall.cli.terminal import Terminal
 
 _NARROWEST = 20
 """The least width of a name or a sentence."""
@@ -25,33 +24,33 @@ class TableRow(NamedTuple):
     notes: Sequence[str] = ()
 
 
-def print_number_table(console: "Console", titles: Sequence[str], rows: Sequence[TableRow]) -> None:
+def print_number_table(terminal: Terminal, titles: Sequence[str], rows: Sequence[TableRow]) -> None:
     """Prints a table; its first column folds, the others align right. ``titles`` are of all columns."""
     title, *others = titles
     widths = [max(len(title), *(len(row.cells[at]) for row in rows)) for at, title in enumerate(others)]
     natural = max(
         len(title), *(2 + len(row.name) for row in rows), *(4 + len(note) for row in rows for note in row.notes)
     )
-    width = min(natural, max(_NARROWEST, console.width - 2 - sum(2 + one for one in widths)))
+    width = min(natural, max(_NARROWEST, terminal.width - 2 - sum(2 + one for one in widths)))
 
     def lines() -> Iterator[str]:
-        yield _style_line(console, _table_line(title, others, width, widths), dim=True)
+        yield _style_line(terminal, _table_line(title, others, width, widths), dim=True)
         for row in rows:
             first, *rest = _fold_name(row.name, width, 2)
             yield _table_line(first, row.cells, width, widths)
             yield from (f" {one}" for one in rest)
             for note in row.notes:
-                yield from (_style_line(console, f" {one}", fg="yellow") for one in _wrap_text(note, width, 4))
+                yield from (_style_line(terminal, f" {one}", fg="yellow") for one in _wrap_text(note, width, 4))
 
     _print_lines(lines)
 
 
-def print_reason_table(console: "Console", rows: Sequence[tuple[str, str]]) -> None:
+def print_reason_table(terminal: Terminal, rows: Sequence[tuple[str, str]]) -> None:
     """Prints a table of names, with a sentence for each."""
     natural, sentence = (max(len(row[at]) for row in rows) for at in (0, 1))
-    beside = min(sentence, max(_NARROWEST, console.width // 2))
-    width = min(natural + 2, max(_NARROWEST, console.width - 4 - beside))
-    room = max(_NARROWEST, console.width - 4 - width)
+    beside = min(sentence, max(_NARROWEST, terminal.width // 2))
+    width = min(natural + 2, max(_NARROWEST, terminal.width - 4 - beside))
+    room = max(_NARROWEST, terminal.width - 4 - width)
 
     def lines() -> Iterator[str]:
         for name, why in rows:
@@ -63,10 +62,10 @@ def print_reason_table(console: "Console", rows: Sequence[tuple[str, str]]) -> N
     _print_lines(lines)
 
 
-def print_sentence(console: "Console", text: str, *, bold: bool | None = None, fg: str | None = None) -> None:
+def print_sentence(terminal: Terminal, text: str, *, bold: bool | None = None, fg: str | None = None) -> None:
     """Prints a sentence, wrapped where the terminal is narrow."""
-    for line in _wrap_text(text, max(_NARROWEST, console.width), 0):
-        click.echo(_style_line(console, line, bold=bold, fg=fg))
+    for line in _wrap_text(text, max(_NARROWEST, terminal.width), 0):
+        click.echo(_style_line(terminal, line, bold=bold, fg=fg))
 
 
 def _table_line(name: str, cells: Sequence[str], width: int, widths: Sequence[int]) -> str:
@@ -86,9 +85,8 @@ def _wrap_text(text: str, width: int, indent: int) -> list[str]:
     return textwrap.wrap(text, width, initial_indent=before, subsequent_indent=before, break_on_hyphens=False)
 
 
-def _style_line(console: "Console", line: str, **how: Any) -> str:
-    coloured = console.is_terminal and not console.no_color
-    return click.style(line, **how) if coloured else line
+def _style_line(terminal: Terminal, line: str, **how: Any) -> str:
+    return click.style(line, **how) if terminal.coloured else line
 
 
 def _print_lines(lines: Callable[[], Iterator[str]]) -> None:

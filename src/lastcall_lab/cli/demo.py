@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 
 from lastcall.aio import cancel_and_wait, wait_any
-from lastcall.cli import options
 from lastcall.errors import TimedOut
 
 
@@ -31,17 +30,16 @@ def command(runtime: str, logind: str) -> None:
     with systemd-logind itself, goes down instead.
     """
     from lastcall_lab.demo import cluster_demo, single_node
+    from lastcall_lab.demo.console import stdout_console
 
     with _temporary_directory() as directory:
         files = directory / "files"
         files.mkdir()
         if runtime == "processes" and logind == "embedded":
-            page = asyncio.run(_run_until_signal(cluster_demo.ClusterDemo(files, console=options.make_console()).run()))
+            page = asyncio.run(_run_until_signal(cluster_demo.ClusterDemo(files, console=stdout_console()).run()))
         else:
             with _runtime_endpoint(runtime) as endpoint:
-                one = single_node.SingleNodeDemo(
-                    files, endpoint=endpoint, logind=logind, console=options.make_console()
-                )
+                one = single_node.SingleNodeDemo(files, endpoint=endpoint, logind=logind, console=stdout_console())
                 page = asyncio.run(_run_until_signal(one.run()))
         page = page.rename(directory / page.name)
         shutil.rmtree(files, ignore_errors=True)

@@ -1,20 +1,16 @@
 """What the verbs draw as tables: it can be pasted, compared and committed as it is."""
 
 import cProfile
-import io
 import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
-from support.agents import virtual_parts
 from support.failover.snapshots import lease, out, pod, state
 
 from lastcall.cli.main import cli
 from lastcall.cli.tables import TableRow, print_number_table
-from lastcall.model.shutdown import PhaseStarted, PodStarted
-from lastcall_lab.demo.view import DemoView
+from lastcall.cli.terminal import Terminal, stdout_terminal
 
 LADDER = Path(__file__).parents[3] / "docs" / "examples" / "ladder"
 GONE = state(
@@ -69,7 +65,7 @@ def test_a_table_of_many_pods_is_drawn_in_steps_that_grow_with_its_lines():
         rows = [TableRow(f"shop/web-{number}", ("0", "30 s", "20 s", "20 s"), ["cut short"]) for number in range(lines)]
         profile.enable()
         try:
-            print_number_table(Console(width=80), ("  pod", "priority", "asks", "gets", "SIGTERM"), rows)
+            print_number_table(Terminal(80), ("  pod", "priority", "asks", "gets", "SIGTERM"), rows)
         finally:
             profile.disable()
         return sum(entry.callcount for entry in profile.getstats())
@@ -79,27 +75,23 @@ def test_a_table_of_many_pods_is_drawn_in_steps_that_grow_with_its_lines():
     assert (many - few) / 1000 < 60
 
 
-@pytest.mark.parametrize("width", [20, 40, 69, 70, 80, 200])
-def test_the_demo_loses_no_name_in_a_narrow_terminal(width):
-    console = Console(width=width, file=io.StringIO())
-    view = DemoView(console, lambda: 5.0)
-    long = virtual_parts.pod("log-shipper-of-the-system-qqlv5")
-    view.show_event(PhaseStarted(at=0.0, index=0, seconds=10.0))
-    view.add_pod(long, "Running")
-    view.show_event(
-        PodStarted(
-            at=1.0,
-            uid=long.metadata.uid,
-            namespace=long.metadata.namespace,
-            name=long.metadata.name,
-            priority=0,
-            phase=0,
-            grace=10.0,
-            asked=30,
-            containers=("main",),
-        )
-    )
-    console.print(view.to_table())
-    columns = "".join(line.split()[0] for line in console.file.getvalue().splitlines() if line.strip())
-    assert long.key in columns
-    assert "running" in console.file.getvalue()
+class Screen:
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
+)
+def test_colours_only_on_a_terminal_that_wants_them(environment, coloured, monkeypatch):
+    for name, value in ({"NO_COLOR": "", "TERM": "xterm", "COLUMNS": "33"} | environment).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stdout", Screen())
+    assert stdout_terminal() == Terminal(33, coloured)
+
+
+def test_a_pipe_gets_whole_lines_without_colours(monkeypatch, capsys):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    terminal = stdout_terminal()
+    assert (terminal.width > 1000, terminal.coloured) == (True, False)

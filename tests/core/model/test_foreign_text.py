@@ -14,7 +14,7 @@ from support.failover.explain_command import CLUSTER, document, machine, policy,
 from support.failover.snapshots import attachment, lease, out, pod, state
 
 from lastcall.adapters.telemetry import logs
-from lastcall.cli import doctor, failover_acknowledge, options
+from lastcall.cli import doctor, failover_acknowledge
 from lastcall.cli.main import cli, main
 from lastcall.doctor.all_checks import build_report
 from lastcall.doctor.finding import Check, CheckVerdict
@@ -93,12 +93,6 @@ def test_the_report_of_hostile_names():
     assert all(
         line.isprintable() for line in render_text(build_timeline(fold_events(shutdown_records.hostile()))).split("\n")
     )
-
-
-def test_what_is_drawn_steers_no_terminal(capsys):
-    console = options.make_console()
-    console.print(EVIL, style="yellow")
-    assert all(line.isprintable() for line in capsys.readouterr().out.split("\n"))
 
 
 def check_harmless(output):
