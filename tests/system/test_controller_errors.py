@@ -13,7 +13,7 @@ from support.lab.up_process import LabProcess
 from system.test_controller import beat, install
 
 from lastcall.adapters.kube.failover_cluster import POLICIES
-from lastcall.aio import cancel_and_wait
+from lastcall.aio import cancel_and_wait, timeout
 
 pytestmark = pytest.mark.timeout(270)
 WHICH = {
@@ -69,7 +69,7 @@ async def test_errors_of_the_api_server_hold_fencing_back_and_everybody_is_told(
         while "it leads" not in (await asyncio.to_thread(controller.page, "/readyz"))[1]:
             await asyncio.sleep(0.1)
         proxy.fails = lambda number, method, target: number % 5 in (0, 2)  # 40 %
-        entry = await told(client)
+        entry = await reported_limit(client)
         assert (entry["reason"], entry["nodes"]) == ("APIServerFailing", ["n1"])
         explained = await asyncio.to_thread(lastcall, "failover", "explain", "node/n1", "--kubeconfig", lab.kubeconfig)
         assert "node n1 is not fenced: " in explained
@@ -89,14 +89,15 @@ async def test_errors_of_the_api_server_hold_fencing_back_and_everybody_is_told(
         controller.kill()
 
 
-async def told(client):
-    """What the status says of the limit, as soon as it says so."""
-    while True:
-        status = (await client.get(POLICIES, "p")).get("status") or {}
-        word = {one["type"]: one["status"] for one in status.get("conditions", ())}
-        if word.get("FencingAllowed") == "False":
-            return status["heldBack"][0]
-        await asyncio.sleep(0.1)
+async def reported_limit(client):
+    """The entry of the policy's status about the limit, as soon as there is one; it must be there in two minutes."""
+    async with timeout(120):
+        while True:
+            status = (await client.get(POLICIES, "p")).get("status") or {}
+            word = {one["type"]: one["status"] for one in status.get("conditions", ())}
+            if word.get("FencingAllowed") == "False":
+                return status["heldBack"][0]
+            await asyncio.sleep(0.1)
 
 
 def lastcall(*arguments):
