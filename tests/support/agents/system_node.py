@@ -147,9 +147,9 @@ class Node:
         started = {s.pod for s in self.saw() if s.what == "start"}
         statuses = self.state / "status" / "pods"
         try:
-            phases = [json.loads(file.read_text())["status"]["phase"] for file in statuses.glob("*.json")]
-        except json.JSONDecodeError:
-            return False  # it is being written
+            phases = [json.loads(file.read_text())["status"]["phase"] for file in statuses.glob("[!.]*.json")]
+        except (json.JSONDecodeError, FileNotFoundError):
+            return False  # a file is being replaced
         pods = [*self.manifests.glob("*.json")]
         return started == set(self.pods) and len(phases) >= len(pods) and "Pending" not in phases
 
