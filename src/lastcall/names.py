@@ -67,6 +67,12 @@ FENCED = _define_name(
     "on a Node, as JSON: the boots that lastcall had powered off, and when each fencing ended; kept for an hour",
 )
 
+NODE_SHUTDOWN_MARK = _define_name(
+    "annotation",
+    f"{GROUP}/node-shutdown",
+    "on a Node, as JSON: the boot that shuts down, and whether its agent cordoned the Node; removed when that is undone",
+)
+
 SYSTEM_NAMESPACE = _define_name("namespace", "lastcall-system", "the namespace of lastcall's own objects")
 NODES_NAMESPACE = _define_name(
     "namespace",
@@ -137,6 +143,11 @@ OUT_OF_SERVICE = _define_name(
 READY = _define_name("condition", "Ready", "of nodes and pods")
 NOT_READY_REASON = _define_name("reason", "KubeletNotReady", "of the node's Ready=False during its shutdown")
 NOT_READY_MESSAGE = _define_name("message", "node is shutting down", "of the node's Ready=False during its shutdown")
+CONTAINERS_READY = _define_name("condition", "ContainersReady", "of pods")
+SHUTDOWN_IN_PROGRESS = _define_name(
+    "condition", "GracefulNodeShutdownInProgress", "True on a Node that shuts down (KEP-5683)"
+)
+DRAIN_IN_PROGRESS = _define_name("condition", "DrainInProgress", "True on a Node while its pods are removed (KEP-5683)")
 READY_REASON = _define_name("reason", "KubeletReady", "of the node's Ready=True")
 READY_MESSAGE = _define_name("message", "lastcall's node is ready", "of the node's Ready=True")
 TERMINATED_REASON = _define_name("reason", "Terminated", "of a pod that was terminated because its node shuts down")
@@ -149,7 +160,11 @@ DISRUPTION_TARGET = _define_name(
     "condition", "DisruptionTarget", "True on a pod that was terminated because its node shuts down"
 )
 TERMINATION_BY_KUBELET = _define_name("reason", "TerminationByKubelet", "of DisruptionTarget")
-REFUSED_REASON = _define_name("reason", "NodeShutdown", "of a pod that was rejected during its node's shutdown")
+REFUSED_REASON = _define_name(
+    "reason",
+    "NodeShutdown",
+    "of a pod that was rejected during its node's shutdown, and of the Node's conditions during it",
+)
 REFUSED_MESSAGE = _define_name(
     "message", "Pod was rejected as the node is shutting down.", "of a pod with the reason NodeShutdown"
 )

@@ -132,12 +132,23 @@ class EmptyDir(Facts, frozen=True):
     """A directory with the lifetime of the pod."""
 
 
+class ClaimSource(Facts, frozen=True):
+    """v1.PersistentVolumeClaimVolumeSource or v1.EphemeralVolumeSource: a volume behind a claim."""
+
+
 class Volume(Facts, frozen=True):
-    """A volume of the two kinds that need no cluster; other kinds are not read."""
+    """v1.Volume, of the kinds that matter when a pod ends."""
 
     name: str
     host_path: HostPath | None = None
     empty_dir: EmptyDir | None = None
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: ClaimSource | None = None
+
+    @property
+    def is_attachable(self) -> bool:
+        """Whether it may be attached to the node: what is behind a claim is not known here."""
+        return bool(self.persistent_volume_claim or self.ephemeral)
 
 
 class VolumeMount(Facts, frozen=True):

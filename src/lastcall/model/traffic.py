@@ -6,6 +6,47 @@ Terminating pods get new connections only while no endpoint is ready, and only t
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from lastcall.model.base import Facts
+
+
+class PodReference(Facts, frozen=True):
+    """The pod behind an endpoint; ``uid`` is empty if the slice does not give it."""
+
+    kind: str = ""
+    uid: str = ""
+
+
+class EndpointConditions(Facts, frozen=True):
+    """discovery/v1.EndpointConditions; a missing ``ready`` counts as true."""
+
+    ready: bool | None = None
+    terminating: bool | None = None
+
+
+class SliceEndpoint(Facts, frozen=True):
+    """discovery/v1.Endpoint."""
+
+    target_ref: PodReference | None = None
+    conditions: EndpointConditions = EndpointConditions()
+
+
+class EndpointSlice(Facts, frozen=True):
+    """discovery/v1.EndpointSlice, as far as it says which pods are ready."""
+
+    endpoints: tuple[SliceEndpoint, ...] | None = None
+
+
+def uids_with_traffic(one: EndpointSlice) -> frozenset[str]:
+    """The UIDs of the pods that the slice names as ready and not terminating.
+
+    A Service with publishNotReadyAddresses has ready endpoints until their pods are gone; ``terminating`` is true then.
+    """
+    return frozenset(
+        endpoint.target_ref.uid
+        for endpoint in one.endpoints or ()
+        if endpoint.target_ref and endpoint.conditions.ready is not False and not endpoint.conditions.terminating
+    )
+
 
 class ServiceEndpoint(NamedTuple):
     """One address and port of a pod."""

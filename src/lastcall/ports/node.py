@@ -5,7 +5,7 @@ Fences are in ``ports.fences``, the watchdog in ``ports.watchdog``, shared stora
 Times are in seconds. ``boottime`` is CLOCK_BOOTTIME: it never jumps, and it is the same for every process of one boot.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -283,6 +283,18 @@ class NodeFace(Protocol):
         """
         ...
 
+    def expect_pods(self, namespaces: Iterable[str]) -> None:
+        """Names the namespaces of the pods that will be terminated, before the first ``begin_pod``. Immediate."""
+        ...
+
+    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
+        """Announces that the termination of a pod with ``grace`` seconds begins; its hooks start at the same time.
+
+        Returns when the pod may get SIGTERM, because no traffic is sent to it any more, or at ``until`` (boottime)
+        at the latest. Also called for a pod whose termination an earlier process began.
+        """
+        ...
+
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
         """Writes the pod's final status: Failed, unless it has Succeeded already.
 
@@ -294,6 +306,17 @@ class NodeFace(Protocol):
         """After the last pod: returns when the node's final reports are delivered, or cannot be.
 
         The caller waits only briefly for it before the machine may go down.
+        """
+        ...
+
+    def take_notes(self) -> Sequence[str]:
+        """What the report shall say of these steps, one sentence each, since the last call. Immediate."""
+        ...
+
+    async def clean_up(self) -> None:
+        """Called when logind has answered that no shutdown is in progress, if none was cancelled in this boot.
+
+        Begins to undo what a shutdown before this boot left; returns at once.
         """
         ...
 

@@ -6,7 +6,7 @@ reports to this node through ``ports.node.NodeFace``.
 
 import datetime as dt
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -73,6 +73,19 @@ class StaticPodNode:
         for pod in self._known.values():
             self._settle_phase(pod)
         self._write_node(ready=True)
+
+    def expect_pods(self, namespaces: Iterable[str]) -> None:
+        """Does nothing."""
+
+    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
+        """Returns at once: no Service sends traffic to these pods."""
+
+    def take_notes(self) -> Sequence[str]:
+        """There are none."""
+        return ()
+
+    async def clean_up(self) -> None:
+        """Does nothing: each run writes the whole node status."""
 
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
         """Sets Failed/Terminated with DisruptionTarget (pkg/kubelet/nodeshutdown), whatever its exit codes.

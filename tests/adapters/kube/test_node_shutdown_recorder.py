@@ -215,6 +215,18 @@ class Face:
         if self._fails:
             raise LastcallError("not now")
 
+    def expect_pods(self, namespaces):
+        self.told.append(f"expect {sorted(namespaces)}")
+
+    async def begin_pod(self, live, grace, until):
+        self.told.append(f"begin {live} {grace:g} {until:g}")
+
+    def take_notes(self):
+        return ["a note"]
+
+    async def clean_up(self):
+        self.told.append("clean up")
+
     async def report_pod_ended(self, live, exit_codes):
         self.told.append(f"{live} {exit_codes}")
         return True

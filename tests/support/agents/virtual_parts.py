@@ -48,6 +48,12 @@ class RecordingNode:
     slow: float = 0.0
     slowly_back: float = 0.0
     slow_word: float = 0.0
+    begun: list = field(default_factory=list)
+    """When each pod was announced, its name, its grace period, and until when SIGTERM may wait."""
+    traffic: dict = field(default_factory=dict)
+    """How long the pods, by name, still receive traffic."""
+    notes: list = field(default_factory=list)
+    cleaned_up: int = 0
     unmounts: tuple = ()
     """The pods by name whose volumes it says are unmounted."""
 
@@ -60,6 +66,20 @@ class RecordingNode:
     async def begin_shutdown(self, deadline):
         await self.clock.sleep(self.slow)
         self._note("not ready")
+
+    def expect_pods(self, namespaces):
+        self.namespaces = set(namespaces)
+
+    async def begin_pod(self, live, grace, until):
+        self.begun.append((self.clock.boottime(), live.pod.metadata.name, grace, until))
+        await self.clock.sleep(min(self.traffic.get(live.pod.metadata.name, 0.0), until - self.clock.boottime()))
+
+    def take_notes(self):
+        notes, self.notes = self.notes, []
+        return notes
+
+    async def clean_up(self):
+        self.cleaned_up += 1
 
     async def report_pod_ended(self, live, exit_codes):
         self._note(f"ended {live.pod.metadata.name}")

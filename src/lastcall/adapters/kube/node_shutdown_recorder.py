@@ -7,6 +7,7 @@ another. The steps before the first kill and after the last one wait for the rec
 
 import asyncio
 import logging
+from collections.abc import Iterable, Sequence
 
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import NODE_SHUTDOWNS, Object
@@ -161,6 +162,14 @@ class RecordingNodeFace:
         finally:
             await cancel_and_wait(writing)
 
+    def expect_pods(self, namespaces: Iterable[str]) -> None:
+        """Calls the face."""
+        self._face.expect_pods(namespaces)
+
+    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
+        """Calls the face."""
+        await self._face.begin_pod(live, grace, until)
+
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
         """Calls the face."""
         return await self._face.report_pod_ended(live, exit_codes)
@@ -169,6 +178,14 @@ class RecordingNodeFace:
         """Calls the face, then waits for the record for ``wait_seconds``."""
         await self._face.report_finished()
         await self._records.wait_written_within(self._records.wait_seconds)
+
+    def take_notes(self) -> Sequence[str]:
+        """Calls the face."""
+        return self._face.take_notes()
+
+    async def clean_up(self) -> None:
+        """Calls the face."""
+        await self._face.clean_up()
 
     async def mark_ready(self) -> None:
         """Calls the face."""

@@ -6,7 +6,7 @@ the pods, which would overwrite ours within ten seconds.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 
 from lastcall.adapters.systemd.units import SystemdUnits
@@ -56,6 +56,12 @@ class KubeletService:
             otherwise = f"{self._unit} is not stopped and will start again what is ended"
             await wait_any(self._replace_work(partial(self._stop_kubelet, deadline), otherwise))
 
+    def expect_pods(self, namespaces: Iterable[str]) -> None:
+        """Does nothing."""
+
+    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
+        """Returns at once: ``graceful.cluster`` announces pods."""
+
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
         """Logs the end. The volumes stay mounted: the kubelet, which unmounts them, is stopped."""
         codes = ", ".join(f"{name} {code}" for name, code in exit_codes.items())
@@ -64,6 +70,13 @@ class KubeletService:
 
     async def report_finished(self) -> None:
         """Returns None; ``RecordingNodeFace`` (``kube.node_shutdown_recorder``) writes the record."""
+
+    def take_notes(self) -> Sequence[str]:
+        """There are none."""
+        return ()
+
+    async def clean_up(self) -> None:
+        """Returns None; the timer starts a kubelet that an earlier run of the agent stopped."""
 
     async def mark_ready(self) -> None:
         """Starts the kubelet if the agent has stopped it, and removes the timer."""

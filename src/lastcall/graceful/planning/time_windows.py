@@ -36,6 +36,11 @@ class TerminationWindow(Facts, frozen=True):
         half = self.started + (self.last_kill - self.started) / 2
         return min(self.started + self.grace, max(half, self.last_kill - MINIMUM))
 
+    @property
+    def traffic_deadline(self) -> float:
+        """Until when SIGTERM may wait for the pod's Services to stop sending it traffic: a quarter of its time."""
+        return min(self.started + (self.last_kill - self.started) / 4, self.sigterm_deadline)
+
     def kill_time(self, term: float) -> float:
         """When a container that got SIGTERM at ``term`` gets SIGKILL; never before ``term``.
 

@@ -29,7 +29,7 @@ _RETRY = 0.25
 
 
 class ContainersTermination:
-    """The termination of the containers in ``live``.
+    """The termination of the containers in ``live``; SIGTERM waits for ``traffic`` to be done.
 
     ``before`` holds, per container, the steps that were taken already, in CLOCK_BOOTTIME seconds.
     """
@@ -42,9 +42,11 @@ class ContainersTermination:
         runtime: PodRuntime,
         clock: Clock,
         tell: Tell,
+        traffic: "asyncio.Future[None] | None" = None,
         before: Iterable[ContainerRecord] = (),
     ) -> None:
         self.live = live
+        self._traffic = traffic
         self._time = time
         self._runtime = runtime
         self._clock = clock
@@ -97,8 +99,10 @@ class ContainersTermination:
             task = group.start(self._terminate_container(sidecar, after=tuple(after)), f"end {pod.key} {sidecar.name}")
             after = [*after, task]
 
-    async def _terminate_container(self, container: Container, after: "tuple[asyncio.Task[None], ...]") -> None:
+    async def _terminate_container(self, container: Container, after: "tuple[asyncio.Future[None], ...]") -> None:
         await self._run_hook(container)
+        if self._traffic and not self._traffic.done():
+            after = (*after, self._traffic)
         if after:
             await self._wait_for_turn(after)
         await self._stop_container(container.name)
@@ -133,7 +137,7 @@ class ContainersTermination:
         finally:
             await cancel_and_wait(running)
 
-    async def _wait_for_turn(self, after: "tuple[asyncio.Task[None], ...]") -> None:
+    async def _wait_for_turn(self, after: "tuple[asyncio.Future[None], ...]") -> None:
         turn = asyncio.ensure_future(wait_all(*after))
         alarm = asyncio.ensure_future(self._time.wait_until(lambda window: window.sigterm_deadline))
         try:

@@ -66,6 +66,7 @@ class NodeShutdownManager:
         self._called_off: ShutdownRun | None = None
         self._returning: asyncio.Task[None] | None = None
         self._run: ShutdownRun | None = None
+        self._is_first_answer = True
         self._task: asyncio.Task[None] | None = None
         self._mode = ShutdownMode.ENFORCE
         self._began: float | None = None
@@ -89,18 +90,25 @@ class NodeShutdownManager:
         return self._resume_decision(preparing=True) in (ResumeDecision.RESUME, ResumeDecision.ALREADY_RELEASED)
 
     def close_if_cancelled(self, *, preparing: bool) -> None:
-        """Closes a shutdown that was cancelled while no agent ran, as soon as logind has answered."""
-        if preparing or self._left is None:
+        """As soon as logind has answered: closes a shutdown that was cancelled while no agent ran.
+
+        Otherwise lets the node clean up after the shutdown before this boot.
+        """
+        if preparing or not self._is_first_answer:
             return
-        verdict, (record, _), self._left = self._resume_decision(preparing=False), self._left, None
+        self._is_first_answer = False
+        verdict, left, self._left = self._resume_decision(preparing=False), self._left, None
         self._wake()
-        if verdict is ResumeDecision.CANCELLED:
-            self._reopen_journal(record)
-            self._start_return("it was cancelled while no agent was running", mode=record.mode)
+        if left and verdict is ResumeDecision.CANCELLED:
+            self._reopen_journal(left[0])
+            self._start_return("it was cancelled while no agent was running", mode=left[0].mode)
+        else:
+            self._background.start(self._clean_up(), "clean up after the last shutdown")
 
     async def begin(self, config: AgentConfig, *, granted: float | None, how: str, lock: bool) -> None:
         """Begins a shutdown, or resumes the one that an earlier process began in this boot."""
         await self._stop_returning()
+        self._is_first_answer = False
         verdict, left, self._left = self._resume_decision(preparing=True), self._left, None
         if verdict is ResumeDecision.ALREADY_RELEASED and left:
             self._finish_released(left[0])
@@ -161,6 +169,12 @@ class NodeShutdownManager:
 
     def _start_return(self, why: str, *, mode: ShutdownMode) -> None:
         self._returning = self._background.start(self._return_to_ready(why, mode), "make the node ready again")
+
+    async def _clean_up(self) -> None:
+        try:
+            await self._node.clean_up()
+        except Exception as error:
+            log.error("what the last shutdown left stays: %s: %s", type(error).__name__, error)
 
     async def _return_to_ready(self, why: str, mode: ShutdownMode) -> None:
         """Closes the journal only when the node is ready again, so that the next process can finish the return."""

@@ -1,9 +1,11 @@
 """Terminates one pod: its containers, including those started meanwhile, then its sandbox and its last status."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
+from lastcall.aio import cancel_and_wait
 from lastcall.errors import LastcallError, Unavailable
 from lastcall.graceful.planning.time_windows import was_killed
 from lastcall.graceful.shutdown.adjustable_window import AdjustableWindow
@@ -13,6 +15,7 @@ from lastcall.model.pods import DEFAULT_GRACE, ObjectMetadata, Pod, pod_priority
 from lastcall.model.shutdown import (
     ContainerRecord,
     JournalEvent,
+    NoteWritten,
     PodEnded,
     PodOutcome,
     PodRecord,
@@ -68,17 +71,27 @@ class PodTermination:
         The initial list may be seconds old. A container that the kubelet has started since, as a replacement or after
         an init container, also gets its hook, its SIGTERM and the rest of the pod's time.
         """
-        now: RunningPod | None = self._live
-        before = self._before
-        while now:
-            end = ContainersTermination(
-                now, time=self._time, runtime=self._runtime, clock=self._clock, tell=self._tell, before=before
-            )
-            await end.run()
-            self._over.update(now.containers.values())
-            self._killed = self._killed or end.any_killed
-            self._codes |= end.codes
-            now, before = await self._find_restarted(), ()
+        traffic = asyncio.ensure_future(self._announce_pod())
+        try:
+            now: RunningPod | None = self._live
+            before = self._before
+            while now:
+                end = ContainersTermination(
+                    now,
+                    time=self._time,
+                    runtime=self._runtime,
+                    clock=self._clock,
+                    tell=self._tell,
+                    traffic=traffic,
+                    before=before,
+                )
+                await end.run()
+                self._over.update(now.containers.values())
+                self._killed = self._killed or end.any_killed
+                self._codes |= end.codes
+                now, before = await self._find_restarted(), ()
+        finally:
+            await cancel_and_wait(traffic)
         outcome = PodOutcome.KILLED if self._killed else PodOutcome.GRACEFUL
         self._tell(PodEnded(at=self._clock.boottime(), uid=self._live.pod.metadata.uid, outcome=outcome))
 
@@ -101,6 +114,15 @@ class PodTermination:
         """Reports the pod's end to the node; returns when the last status is written."""
         if await self._node.report_pod_ended(self._live, self._codes):
             self._tell(PodUnmounted(at=self._clock.boottime(), uid=self._live.pod.metadata.uid))
+
+    async def _announce_pod(self) -> None:
+        """Announces the pod; a failure is recorded, and the pod gets SIGTERM without further wait."""
+        window = self._time.window
+        try:
+            await self._node.begin_pod(self._live, window.grace, window.traffic_deadline)
+        except Exception as error:
+            text = f"{self._live.pod.key} is not announced: {type(error).__name__}: {error}"
+            self._tell(NoteWritten(at=self._clock.boottime(), text=text))
 
     async def _find_restarted(self) -> RunningPod | None:
         """The containers that still run. None after a cancellation: they then belong to the kubelet."""

@@ -36,6 +36,11 @@ class Roster:
         )
         return sorted(mine, key=lambda live: live.pod.key)
 
+    @property
+    def namespaces(self) -> set[str]:
+        """The namespaces of all known pods."""
+        return {live.pod.metadata.namespace for live in self._pods.values()}
+
     def running_pod(self, uid: str) -> RunningPod | None:
         """The pod, if it ran at the last update."""
         return self._pods.get(uid)

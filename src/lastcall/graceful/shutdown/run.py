@@ -104,6 +104,8 @@ class ShutdownRun:
         try:
             if not await self._wait_for_first_list():
                 return
+            if self._mode is ShutdownMode.ENFORCE:
+                self._node.expect_pods(self._roster.namespaces)
             self._refresher.start_refresh(after=LOOK_AFTER)
             if self._before:
                 await self._refresher.wait_for_refresh()
@@ -192,6 +194,10 @@ class ShutdownRun:
     def _on_refresh(self) -> None:
         self._refreshed = True
         self._changed.set()
+
+    def _record_node_notes(self) -> None:
+        for text in self._node.take_notes():
+            self._record_note(text)
 
     def _record_note(self, text: str) -> None:
         self._tell(NoteWritten(at=self._clock.boottime(), text=text))
@@ -292,7 +298,8 @@ class ShutdownRun:
     def _begin_pod(self, live: RunningPod, index: int, time: PhaseTime, begun: float) -> None:
         uid = live.pod.metadata.uid
         record = self._records.get(uid) or self._taken_over.get(uid)
-        mine = AdjustableWindow(_pod_window(live, time, record.started if record else begun), self._clock)
+        window = _pod_window(live, time, record.started if record else begun)
+        mine = AdjustableWindow(window, self._clock)
         self._times[uid] = mine
         self._roster.mark_begun(uid)
         known = uid in self._records
@@ -333,6 +340,7 @@ class ShutdownRun:
                 SANDBOX_SECONDS, self._sandboxes.start(going.tear_down_sandbox(), f"sandbox of {live.pod.key}")
             )
             await going.write_last_status()
+            self._record_node_notes()
         except Exception as error:
             self._record_note(f"the end of {live.pod.key} broke off: {type(error).__name__}: {error}")
         finally:
@@ -355,6 +363,7 @@ class ShutdownRun:
         if self._mode is ShutdownMode.ENFORCE and not self._stopped:
             left = min(ANNOUNCE_SECONDS, self._deadline - self._clock.boottime())
             await self._wait_at_most(left, self._group.start(self._node.report_finished(), "finished report"))
+            self._record_node_notes()
 
 
 def _pod_window(live: RunningPod, time: PhaseTime, started: float) -> TerminationWindow:

@@ -1,6 +1,7 @@
 """The node's side of an orderly shutdown: what the agent reports, and what other components see of it."""
 
 import logging
+from collections.abc import Iterable, Sequence
 
 from lastcall import names
 from lastcall.aio import timeout
@@ -81,6 +82,12 @@ class KubeletNodeFace:
             self._kubelet.node.request_status_write()
             raise
 
+    def expect_pods(self, namespaces: Iterable[str]) -> None:
+        """Does nothing."""
+
+    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
+        """Returns at once."""
+
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
         """Writes Failed/Terminated with DisruptionTarget, whatever the exit codes: the shutdown interrupted the pod.
 
@@ -117,6 +124,13 @@ class KubeletNodeFace:
             self._kubelet.leaving.discard(event.uid)
         elif isinstance(event, PodEnded) and event.outcome is not PodOutcome.UNCONFIRMED and event.uid in self._begun:
             self._kubelet.pods.record_end(self._begun[event.uid], ORDER, {})
+
+    def take_notes(self) -> Sequence[str]:
+        """There are none."""
+        return ()
+
+    async def clean_up(self) -> None:
+        """Does nothing: the kubelet reports its own node."""
 
     async def mark_ready(self) -> None:
         """Marks the node ready again. Ended or rejected pods stay so, as with the real kubelet."""

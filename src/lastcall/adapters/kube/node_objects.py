@@ -1,0 +1,97 @@
+"""``ports.cluster.NodeObjects`` at the API server, with the rights of the kubelet's own identity.
+
+The Node authorizer and NodeRestriction allow ``system:node:NAME`` all of it for its own Node, Lease and pods, and none
+of it for those of other nodes (plugin/pkg/auth/authorizer/node).
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lastcall import names
+from lastcall.adapters.kube.client import STRATEGIC, Client
+from lastcall.adapters.kube.resources import LEASES, NODES, PODS, WrittenObject
+from lastcall.aio import timeout
+from lastcall.errors import Unavailable
+from lastcall.model.pods import Pod
+from lastcall.model.shutdown_node import ShutdownNode
+
+ANSWER_SECONDS = 12.0
+"""Seconds for one request: an admission webhook may take ten seconds by default."""
+
+LEASE_NAMESPACE = "kube-node-lease"
+"""The namespace of the kubelets' Leases (v1.NamespaceNodeLease)."""
+
+_NODE = NODES.with_shape(ShutdownNode)
+_NODE_WRITTEN = NODES.with_shape(WrittenObject)
+_LEASE_WRITTEN = LEASES.with_shape(WrittenObject)
+_POD_WRITTEN = PODS.with_shape(WrittenObject)
+
+
+class KubeNodeObjects:
+    """The objects of the node of this name."""
+
+    def __init__(self, client: Client, node: str) -> None:
+        self._client = client
+        self._node = node
+
+    async def get_node(self) -> ShutdownNode:
+        """GET of the Node."""
+        with _answer_in_time():
+            async with timeout(ANSWER_SECONDS):
+                return await self._client.get(_NODE, self._node)
+
+    async def patch_node(self, patch: Mapping[str, Any]) -> None:
+        """Merge patch of the Node."""
+        with _answer_in_time():
+            async with timeout(ANSWER_SECONDS):
+                await self._client.patch(_NODE_WRITTEN, self._node, patch)
+
+    async def patch_node_status(self, patch: Mapping[str, Any]) -> None:
+        """Strategic merge patch of the Node's status."""
+        with _answer_in_time():
+            async with timeout(ANSWER_SECONDS):
+                await self._client.patch(_NODE_WRITTEN, self._node, patch, subresource="status", kind=STRATEGIC)
+
+    async def patch_lease(self, patch: Mapping[str, Any]) -> None:
+        """Merge patch of the Lease."""
+        with _answer_in_time():
+            async with timeout(ANSWER_SECONDS):
+                await self._client.patch(_LEASE_WRITTEN, self._node, patch, namespace=LEASE_NAMESPACE)
+
+    async def patch_pod_status(self, pod: Pod, patch: Mapping[str, Any]) -> None:
+        """Strategic merge patch of the pod's status; a uid in the patch is a precondition."""
+        uid = _api_uid(pod)
+        body = {**patch, **({"metadata": {"uid": uid}} if uid else {})}
+        where = pod.metadata
+        with _answer_in_time():
+            async with timeout(ANSWER_SECONDS):
+                await self._client.patch(
+                    _POD_WRITTEN,
+                    where.name,
+                    body,
+                    namespace=where.namespace,
+                    subresource="status",
+                    kind=STRATEGIC,
+                )
+
+    async def delete_pod(self, pod: Pod, grace: int) -> None:
+        """DELETE with the pod's uid as a precondition."""
+        where = pod.metadata
+        with _answer_in_time():
+            async with timeout(ANSWER_SECONDS):
+                await self._client.delete(PODS, where.name, namespace=where.namespace, grace=grace, uid=where.uid)
+
+
+def _api_uid(pod: Pod) -> str:
+    """The uid of the pod's object; "" for a static pod, whose mirror pod has another uid and a name of this node only."""
+    source = (pod.metadata.annotations or {}).get(names.CONFIG_SOURCE, "api")
+    return pod.metadata.uid if source == "api" else ""
+
+
+@contextlib.contextmanager
+def _answer_in_time() -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError as error:
+        raise Unavailable(f"the API server has not answered for {ANSWER_SECONDS:g} s") from error

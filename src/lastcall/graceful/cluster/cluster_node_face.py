@@ -1,0 +1,177 @@
+"""The NodeFace of an agent beside a kubelet: while the kubelet is stopped, the agent writes what the cluster needs.
+
+The calls to the API server run beside the pods' termination. The first SIGTERM waits for them ``ANSWER_SECONDS`` at
+most, and no later step waits for a server that does not answer.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any
+
+from lastcall.aio import OrderedTaskGroup, Signal, cancel_and_wait, wait_first
+from lastcall.errors import LastcallError
+from lastcall.graceful.cluster.node_announcement import NodeAnnouncement
+from lastcall.graceful.cluster.pod_departure import PodDeparture
+from lastcall.graceful.cluster.traffic_wait import ANSWER_SECONDS, TrafficWait
+from lastcall.ports.cluster import NodeObjects, PodEndpoints
+from lastcall.ports.node import Clock, NodeFace, RunningPod
+
+LAST_SECONDS = 2.0
+"""How long the machine waits at the end for writes under way, in seconds, while the server answers."""
+
+PARALLEL_CALLS = 10
+"""Writes to pods at a time: more would only queue at the server (API Priority and Fairness)."""
+
+CLEAN_UP_SECONDS = 5.0
+"""Seconds between two attempts to undo what an earlier shutdown left."""
+
+log = logging.getLogger(__name__)
+
+
+class ClusterNodeFace:
+    """``ports.node.NodeFace`` that stops the kubelet through ``kubelet`` and writes the Node and the pods itself.
+
+    ``endpoints`` is None if the agent may not read EndpointSlices: then no SIGTERM waits for them. ``settle`` is the
+    time in seconds between a pod's withdrawal from its EndpointSlices and its SIGTERM, in which proxies follow.
+    """
+
+    def __init__(
+        self,
+        kubelet: NodeFace,
+        objects: NodeObjects,
+        endpoints: PodEndpoints | None,
+        *,
+        boot_id: str,
+        settle: float,
+        clock: Clock,
+    ) -> None:
+        self._kubelet = kubelet
+        self._objects = objects
+        self._endpoints = endpoints
+        self._clock = clock
+        self._answers = Signal()
+        self._announcement = NodeAnnouncement(objects, boot_id=boot_id, clock=clock, answered=self._answers.set)
+        self._traffic = TrafficWait(endpoints, settle=settle, clock=clock) if endpoints else None
+        self._work = OrderedTaskGroup()
+        self._departures: dict[str, PodDeparture] = {}
+        self._writes: list[tuple[str, asyncio.Task[None]]] = []
+        self._calls = asyncio.Semaphore(PARALLEL_CALLS)
+        self._notes: list[str] = []
+        self._announcing: asyncio.Task[None] | None = None
+        self._cleaning: asyncio.Task[None] | None = None
+        self._patience = ANSWER_SECONDS
+        self._listed_by = 0.0
+
+    def refuse_pods(self) -> None:
+        """Calls the kubelet's; a stopped kubelet starts no pod: new ones stay Pending until the next boot."""
+        self._kubelet.refuse_pods()
+
+    async def begin_shutdown(self, deadline: float) -> None:
+        """Stops the kubelet; at the same time writes NotReady, the conditions and the cordon, and repeats them."""
+        await self._stop_clean_up()
+        begun = self._clock.boottime()
+        if self._announcing is None:
+            self._announcing = self._work.start(self._announcement.keep(), "announce the shutdown")
+        await self._kubelet.begin_shutdown(deadline)
+        stopped = self._clock.boottime()
+        left = begun + ANSWER_SECONDS - stopped
+        if left > 0:
+            await wait_first(self._announcement.wait_until_written(), self._clock.sleep(left))
+        self._patience = max(0.0, ANSWER_SECONDS - (self._clock.boottime() - stopped))
+
+    def expect_pods(self, namespaces: Iterable[str]) -> None:
+        """Begins to read the EndpointSlices of these namespaces."""
+        self._listed_by = self._clock.boottime() + self._patience
+        if self._endpoints:
+            self._endpoints.start(namespaces)
+
+    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
+        """Deletes the pod's object or makes the pod not ready, then waits until no Service sends it traffic."""
+        uid = live.pod.metadata.uid
+        departure = self._departures.get(uid)
+        if departure is None:
+            departure = self._departures[uid] = PodDeparture(
+                live.pod,
+                self._objects,
+                calls=self._calls,
+                clock=self._clock,
+                note=self._notes.append,
+                answered=self._answers.set,
+            )
+            self._start_write(live.pod.key, departure.begin(grace))
+        if self._traffic:
+            await self._traffic.wait_until_withdrawn(live.pod, departure, until=until, listed_by=self._listed_by)
+
+    async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
+        """Begins to write the pod's last status; returns what the kubelet's face knows of its volumes."""
+        if departure := self._departures.get(live.pod.metadata.uid):
+            self._start_write(live.pod.key, departure.finish(exit_codes))
+        return await self._kubelet.report_pod_ended(live, exit_codes)
+
+    async def report_finished(self) -> None:
+        """Waits for the writes under way: two seconds at most, and only while the server answers."""
+        await self._kubelet.report_finished()
+        end = self._clock.boottime() + LAST_SECONDS
+        while (pods := self._pods_being_written()) and (left := end - self._clock.boottime()) > 0:
+            if await wait_first(self._answers.next(), self._clock.sleep(min(ANSWER_SECONDS, left))):
+                break
+        if pods:
+            self._notes.append(f"the last writes are not confirmed for {', '.join(pods)}")
+
+    def take_notes(self) -> Sequence[str]:
+        """The notes since the last call."""
+        notes, self._notes = [*self._notes, *self._kubelet.take_notes()], []
+        return notes
+
+    async def mark_ready(self) -> None:
+        """Starts the kubelet again and undoes what the agent changed of the Node. LastcallError if that fails."""
+        await self._stop_writing()
+        await self._kubelet.mark_ready()
+        await self._announcement.undo()
+
+    async def clean_up(self) -> None:
+        """Undoes in the background what a shutdown before this boot changed of the Node, as often as it takes."""
+        await self._kubelet.clean_up()
+        if self._cleaning is None and self._announcing is None:
+            self._cleaning = asyncio.create_task(self._undo_until_done(), name="undo the last shutdown's changes")
+
+    async def close(self) -> None:
+        """Ends all calls under way."""
+        await self._stop_clean_up()
+        await self._stop_writing()
+
+    # ------------------------------------------------------------------------------------------------------------------
+
+    def _start_write(self, key: str, work: Coroutine[Any, Any, None]) -> None:
+        task = self._work.start(work, f"write {key}")
+        task.add_done_callback(lambda _: self._answers.set())
+        self._writes.append((key, task))
+
+    def _pods_being_written(self) -> list[str]:
+        return [key for key, task in self._writes if not task.done()]
+
+    async def _stop_writing(self) -> None:
+        await self._work.cancel()
+        self._work = OrderedTaskGroup()
+        self._announcing = None
+        self._departures.clear()
+        self._writes.clear()
+        if self._endpoints:
+            await self._endpoints.stop()
+
+    async def _stop_clean_up(self) -> None:
+        if self._cleaning:
+            await cancel_and_wait(self._cleaning)
+            self._cleaning = None
+
+    async def _undo_until_done(self) -> None:
+        failure = ""
+        while True:
+            try:
+                return await self._announcement.undo()
+            except LastcallError as error:
+                if str(error) != failure:
+                    log.warning("the Node keeps what the last shutdown changed, trying again: %s", error)
+                failure = str(error)
+            await self._clock.sleep(CLEAN_UP_SECONDS)

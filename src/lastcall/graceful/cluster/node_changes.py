@@ -1,0 +1,116 @@
+"""What a shutdown changes of its Node, and how that is undone (pure).
+
+The kubelet is stopped meanwhile, so the agent writes what the kubelet would: Ready=False with its reason and message
+(pkg/kubelet/kubelet_node_status.go), and the conditions of KEP-5683. It cordons the Node too. The annotation
+``lastcall.dev/node-shutdown`` says what was changed, so that any later run of the agent can undo exactly that.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from lastcall import names
+from lastcall.model.base import Facts
+from lastcall.model.shutdown_node import ShutdownNode
+
+SHUTDOWN_CONDITIONS = (names.SHUTDOWN_IN_PROGRESS, names.DRAIN_IN_PROGRESS)
+"""The conditions with the reason NodeShutdown that are True while the shutdown lasts, in the order of the patch."""
+
+Patch = dict[str, Any]
+
+
+class ShutdownMark(Facts, frozen=True):
+    """The value of the annotation: the boot that shuts down, and whether the agent cordoned the Node."""
+
+    boot_id: str
+    cordoned: bool
+
+
+def read_mark(node: ShutdownNode) -> ShutdownMark | None:
+    """The Node's mark; None if there is none. An unreadable one counts as a mark without a cordon of ours."""
+    text = (node.metadata.annotations or {}).get(names.NODE_SHUTDOWN_MARK)
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text.encode(), type=ShutdownMark)
+    except (msgspec.DecodeError, UnicodeError):
+        return ShutdownMark(boot_id="", cordoned=False)
+
+
+def cordon_patch(node: ShutdownNode, boot_id: str) -> Patch | None:
+    """The merge patch that cordons and marks the Node; None if an earlier run of the agent did it for this boot.
+
+    A Node that was cordoned before gets the mark only, so that the cordon stays when the mark is removed. A mark of
+    an earlier boot passes its cordon on: that boot's agent did not come to undo it. The patch has a resourceVersion,
+    so that a cordon by somebody else in between is not mistaken for ours.
+    """
+    before = read_mark(node)
+    if before and before.boot_id == boot_id and node.spec.unschedulable:
+        return None
+    ours = not node.spec.unschedulable or (before is not None and before.cordoned)
+    mark = msgspec.json.encode(ShutdownMark(boot_id=boot_id, cordoned=ours)).decode()
+    metadata = {"resourceVersion": node.metadata.resource_version, "annotations": {names.NODE_SHUTDOWN_MARK: mark}}
+    return {"metadata": metadata, "spec": {"unschedulable": True}}
+
+
+def status_patch(wall: float) -> Patch:
+    """The strategic merge patch of the Node's status at the beginning of a shutdown, at ``wall`` (seconds since 1970)."""
+    conditions = [_condition(names.READY, "False", names.NOT_READY_REASON, names.NOT_READY_MESSAGE, wall)]
+    conditions += (
+        _condition(kind, "True", names.REFUSED_REASON, names.NOT_READY_MESSAGE, wall) for kind in SHUTDOWN_CONDITIONS
+    )
+    return {"status": {"conditions": conditions}}
+
+
+def is_announced(node: ShutdownNode) -> bool:
+    """Whether the Node still says what ``status_patch`` wrote: a kubelet that runs writes its own Ready."""
+    now = {one.type: (one.status, one.message) for one in node.status.conditions or ()}
+    wanted = {names.READY: "False"} | dict.fromkeys(SHUTDOWN_CONDITIONS, "True")
+    return all(now.get(kind) == (status, names.NOT_READY_MESSAGE) for kind, status in wanted.items())
+
+
+def undo_patch(node: ShutdownNode) -> Patch | None:
+    """The merge patch that removes the mark, and the cordon if it is ours; None if the Node has no mark."""
+    mark = read_mark(node)
+    if mark is None:
+        return None
+    metadata = {"resourceVersion": node.metadata.resource_version, "annotations": {names.NODE_SHUTDOWN_MARK: None}}
+    return {"metadata": metadata, **({"spec": {"unschedulable": None}} if mark.cordoned else {})}
+
+
+def undo_status_patch(node: ShutdownNode) -> Patch | None:
+    """The strategic merge patch that removes the conditions that ``status_patch`` added; None if there are none.
+
+    Conditions with another reason belong to other writers and stay. Ready is the kubelet's again.
+    """
+    ours = [
+        {"type": one.type, "$patch": "delete"}
+        for one in node.status.conditions or ()
+        if one.type in SHUTDOWN_CONDITIONS and one.reason == names.REFUSED_REASON
+    ]
+    return {"status": {"conditions": ours}} if ours else None
+
+
+def lease_patch(wall: float) -> Patch:
+    """The merge patch that renews the node's Lease in kube-node-lease, as the kubelet does every ten seconds."""
+    moment = datetime.fromtimestamp(wall, UTC)
+    return {"spec": {"renewTime": f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond:06d}Z"}}
+
+
+def _condition(kind: str, status: str, reason: str, message: str, wall: float) -> Mapping[str, str]:
+    since = api_time(wall)
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastHeartbeatTime": since,
+        "lastTransitionTime": since,
+    }
+
+
+def api_time(wall: float) -> str:
+    """Seconds since 1970 as a metav1.Time, which has whole seconds."""
+    return f"{datetime.fromtimestamp(int(wall), UTC):%Y-%m-%dT%H:%M:%SZ}"

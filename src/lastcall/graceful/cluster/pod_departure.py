@@ -1,0 +1,98 @@
+"""The writes to one pod's object while its node shuts down, from its phase's beginning to its last status.
+
+They run beside the pod's termination, which waits for none of them for long.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+
+from lastcall.errors import ApiFailure, ApiNotPermitted, Conflict, LastcallError, NotFound, RequestRefused
+from lastcall.graceful.cluster import pod_changes
+from lastcall.graceful.cluster.pod_changes import ObjectFate
+from lastcall.model.pods import Pod
+from lastcall.ports.cluster import NodeObjects
+from lastcall.ports.node import Clock
+
+RETRY_SECONDS = 1.0
+"""Seconds before a write is repeated that failed or had no answer."""
+
+
+class PodDeparture:
+    """One pod's writes.
+
+    ``calls`` limits the writes of all pods at a time. ``note`` gets what the report shall say. ``answered`` is called
+    when the server has accepted a write.
+    """
+
+    def __init__(
+        self,
+        pod: Pod,
+        objects: NodeObjects,
+        *,
+        calls: AbstractAsyncContextManager[None],
+        clock: Clock,
+        note: Callable[[str], None],
+        answered: Callable[[], None],
+    ) -> None:
+        self._pod = pod
+        self._objects = objects
+        self._calls = calls
+        self._clock = clock
+        self._note = note
+        self._answered = answered
+        self._deleted = False
+        self._is_gone = False
+        self._begun = asyncio.Event()
+
+    async def wait_until_begun(self) -> None:
+        """Returns when the server has accepted or refused the pod's first write."""
+        await self._begun.wait()
+
+    async def begin(self, grace: float) -> None:
+        """Deletes the pod with ``grace`` seconds, or makes it not ready if it keeps its object or the DELETE is refused."""
+        try:
+            if pod_changes.object_fate(self._pod) is ObjectFate.DELETED:
+                if pod_changes.needs_disruption_target(self._pod):
+                    await self._write(lambda: self._patch(pod_changes.disruption_patch(self._clock.wall())))
+                seconds = pod_changes.deletion_grace(grace)
+                refusal = await self._write(lambda: self._objects.delete_pod(self._pod, seconds))
+                self._deleted = not refusal
+                if refusal:
+                    self._note(f"{self._pod.key} is ended without its deletion, which is refused: {refusal}")
+            if not self._deleted:
+                await self._write(lambda: self._patch(pod_changes.not_ready_patch(self._clock.wall())))
+        finally:
+            self._begun.set()
+
+    async def finish(self, exit_codes: Mapping[str, int | None]) -> None:
+        """Writes the last status of a deleted pod and removes its object; its containers have ended."""
+        await self._begun.wait()
+        if not self._deleted or self._is_gone:
+            return
+        await self._write(lambda: self._patch(pod_changes.final_patch(self._pod, exit_codes, self._clock.wall())))
+        if volumes := pod_changes.attachable_volumes(self._pod):
+            self._note(f"the object of {self._pod.key} stays: {', '.join(volumes)} not known to be unmounted")
+        elif not self._is_gone:
+            await self._write(lambda: self._objects.delete_pod(self._pod, 0))
+
+    async def _patch(self, patch: pod_changes.Patch) -> None:
+        await self._objects.patch_pod_status(self._pod, patch)
+
+    async def _write(self, call: Callable[[], Awaitable[None]]) -> str:
+        """Repeats a write until the server accepts it or refuses it for good; returns the reason of a refusal, or ""."""
+        while not self._is_gone:
+            try:
+                async with self._calls:
+                    await call()
+                self._answered()
+                break
+            except (NotFound, Conflict):
+                self._is_gone = True  # another pod has the name, or none
+            except ApiFailure as error:
+                if error.is_by_webhook or isinstance(error, (RequestRefused, ApiNotPermitted)):
+                    return str(error)
+                await self._clock.sleep(RETRY_SECONDS)
+            except LastcallError:
+                await self._clock.sleep(RETRY_SECONDS)
+        return ""

@@ -1,0 +1,45 @@
+"""How long a pod's SIGTERM waits for its Services to stop sending it traffic."""
+
+from collections.abc import Awaitable
+
+from lastcall.aio import wait_first
+from lastcall.graceful.cluster.pod_departure import PodDeparture
+from lastcall.model.pods import Pod
+from lastcall.ports.cluster import PodEndpoints
+from lastcall.ports.node import Clock
+
+ANSWER_SECONDS = 0.25
+"""An API server that does not answer for so long ends the wait, in seconds."""
+
+
+class TrafficWait:
+    """Waits for one pod at a time; ``settle`` is the time in seconds that proxies need to follow the EndpointSlices."""
+
+    def __init__(self, endpoints: PodEndpoints, *, settle: float, clock: Clock) -> None:
+        self._endpoints = endpoints
+        self._settle = settle
+        self._clock = clock
+
+    async def wait_until_withdrawn(self, pod: Pod, departure: PodDeparture, *, until: float, listed_by: float) -> None:
+        """Returns when no EndpointSlice names the pod as ready any more and the settle time is over.
+
+        At ``until`` (CLOCK_BOOTTIME seconds) it returns in any case, and earlier if the server does not answer: the
+        slices have to be listed by ``listed_by``, and the departure's first write accepted in ``ANSWER_SECONDS``. It
+        returns at once for a pod that no slice names as ready.
+        """
+        while (receives := self._endpoints.receives_traffic(pod)) is None:
+            if not await self._is_done_by(min(listed_by, until), self._endpoints.next_change()):
+                return
+        if not receives:
+            return
+        answer_by = min(self._clock.boottime() + ANSWER_SECONDS, until)
+        if not await self._is_done_by(answer_by, departure.wait_until_begun()):
+            return
+        while self._endpoints.receives_traffic(pod):
+            if not await self._is_done_by(until, self._endpoints.next_change()):
+                return
+        await self._clock.sleep(min(self._settle, until - self._clock.boottime()))
+
+    async def _is_done_by(self, moment: float, work: Awaitable[None]) -> bool:
+        """Whether it is done before that moment; it is cancelled otherwise."""
+        return not await wait_first(work, self._clock.sleep(moment - self._clock.boottime()))

@@ -1,0 +1,317 @@
+"""The agent's writes to its Node and pods, in virtual time, as the kubelet's identity at the lab's API server."""
+
+import asyncio
+from random import Random
+
+import pytest
+from support.agents.virtual_parts import RecordingNode
+from support.kube.api_servers import Wire
+
+from lastcall import names
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.node_objects import KubeNodeObjects
+from lastcall.adapters.kube.pod_endpoints import KubePodEndpoints
+from lastcall.adapters.kube.resources import ENDPOINT_SLICES, LEASES, NODES, PODS, dict_resource
+from lastcall.aio import cancel_and_wait
+from lastcall.errors import NotFound
+from lastcall.graceful.cluster.cluster_node_face import LAST_SECONDS, ClusterNodeFace
+from lastcall.graceful.cluster.node_announcement import RENEW_SECONDS
+from lastcall.graceful.cluster.traffic_wait import ANSWER_SECONDS
+from lastcall.model.pods import Pod
+from lastcall.ports.node import RunningPod
+from lastcall_lab import virtual
+from lastcall_lab.apiserver import ApiServer
+from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode
+from lastcall_lab.apiserver.server.in_process import InProcessTransport
+from lastcall_lab.control_plane.identities import kubelet_identity
+
+SERVICE_ACCOUNTS = dict_resource("", "v1", "serviceaccounts")
+TYPED_PODS = PODS.with_shape(Pod)
+
+
+class Cluster:
+    """A server, the Node n1 with its Lease, and the face of n1's agent; ``slow`` delays each answer to it."""
+
+    def __init__(self, clock):
+        self.clock = clock
+        self.server = ApiServer(clock, Random(1), authorization=AuthorizationMode.RBAC)
+        self.admin = Client(InProcessTransport(self.server))
+        self.kubelet = RecordingNode(clock)
+        self.slow, self.asked = 0.0, []
+        objects = KubeNodeObjects(Client(Wire(self)), "n1")
+        self.endpoints = KubePodEndpoints(self.admin, clock, Random(1))
+        self.face = ClusterNodeFace(self.kubelet, objects, self.endpoints, boot_id="b1", settle=0.1, clock=clock)
+
+    async def request(self, method, target, headers, body, **options):
+        self.asked.append((self.clock.boottime(), method, target.partition("?")[0]))
+        await self.clock.sleep(self.slow)
+        user = kubelet_identity("n1")
+        return await InProcessTransport(self.server, user).request(method, target, headers, body, **options)
+
+    async def set_up(self):
+        await self.admin.create(NODES, {"metadata": {"name": "n1"}})
+        await self.admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, namespace="default")
+        await self.admin.create(LEASES, {"metadata": {"name": "n1"}}, namespace="kube-node-lease")
+
+    async def make_pod(self, name, owner="ReplicaSet", **spec):
+        reference = {"apiVersion": "v1", "kind": owner, "name": "it", "uid": "u", "controller": True}
+        made = await self.admin.create(
+            PODS,
+            {
+                "metadata": {"name": name, **({"ownerReferences": [reference]} if owner else {})},
+                "spec": {"nodeName": "n1", "containers": [{"name": "main", "image": "i"}], **spec},
+            },
+            namespace="default",
+        )
+        status = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+        await self.admin.patch(PODS, name, status, namespace="default", subresource="status")
+        live = await self.admin.get(TYPED_PODS, name, namespace="default")
+        assert live.metadata.uid == made["metadata"]["uid"]
+        return RunningPod(pod=live, containers={"main": "id"})
+
+    async def pod(self, name):
+        return await self.admin.get(PODS, name, namespace="default")
+
+    async def node(self):
+        return await self.admin.get(NODES, "n1")
+
+    async def conditions(self):
+        said = (await self.node())["status"].get("conditions", ())
+        return {one["type"]: (one["status"], one["reason"]) for one in said}
+
+    async def make_slice(self, *lives):
+        endpoints = [
+            {"addresses": ["10.0.0.1"], "targetRef": {"kind": "Pod", "uid": live.pod.metadata.uid}} for live in lives
+        ]
+        body = {"metadata": {"name": "web-1"}, "addressType": "IPv4", "endpoints": endpoints, "ports": []}
+        await self.admin.create(ENDPOINT_SLICES, body, namespace="default")
+
+    async def withdraw(self, after):
+        await self.clock.sleep(after)
+        body = {"endpoints": []}
+        await self.admin.patch(ENDPOINT_SLICES, "web-1", body, namespace="default")
+
+
+def in_cluster(test):
+    async def scene():
+        cluster = Cluster(virtual.VirtualClock())
+        await cluster.set_up()
+        try:
+            await test(cluster)
+        finally:
+            await cluster.face.close()
+
+    def run():
+        virtual.run(scene())
+
+    run.__name__ = test.__name__
+    return run
+
+
+@in_cluster
+async def test_the_node_is_announced_and_everything_is_undone_after_a_cancel(cluster):
+    await cluster.face.begin_shutdown(100)
+    assert await cluster.conditions() == {
+        names.READY: ("False", "KubeletNotReady"),
+        "GracefulNodeShutdownInProgress": ("True", "NodeShutdown"),
+        "DrainInProgress": ("True", "NodeShutdown"),
+    }
+    assert (await cluster.node())["spec"]["unschedulable"] is True
+    await cluster.face.mark_ready()
+    node = await cluster.node()
+    assert "unschedulable" not in node["spec"]
+    assert names.NODE_SHUTDOWN_MARK not in node["metadata"].get("annotations", {})
+    assert list(await cluster.conditions()) == [names.READY]
+    assert cluster.kubelet.whens("back")
+
+
+@in_cluster
+async def test_a_cordon_of_somebody_else_stays(cluster):
+    await cluster.admin.patch(NODES, "n1", {"spec": {"unschedulable": True}})
+    await cluster.face.begin_shutdown(100)
+    await cluster.face.mark_ready()
+    assert (await cluster.node())["spec"]["unschedulable"] is True
+
+
+@in_cluster
+async def test_the_next_boots_agent_undoes_it(cluster):
+    await cluster.face.begin_shutdown(100)
+    await cluster.face.close()
+    await cluster.face.clean_up()
+    await cluster.clock.sleep(1)
+    assert "unschedulable" not in (await cluster.node())["spec"]
+    assert "DrainInProgress" not in await cluster.conditions()
+
+
+@in_cluster
+async def test_a_kubelet_that_writes_ready_is_corrected_and_the_lease_is_renewed(cluster):
+    await cluster.face.begin_shutdown(100)
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "posting ready"}
+    for _ in range(3):
+        await cluster.admin.patch(NODES, "n1", {"status": {"conditions": [ready]}}, subresource="status")
+        before = (await cluster.admin.get(LEASES, "n1", namespace="kube-node-lease"))["spec"].get("renewTime", "")
+        await cluster.clock.sleep(RENEW_SECONDS + 1)
+        assert (await cluster.conditions())[names.READY] == ("False", "KubeletNotReady")
+        lease = await cluster.admin.get(LEASES, "n1", namespace="kube-node-lease")
+        assert lease["spec"]["renewTime"] > before
+
+
+@in_cluster
+async def test_a_server_that_does_not_answer_costs_a_quarter_of_a_second_in_all(cluster):
+    live = await cluster.make_pod("web")
+    await cluster.make_slice(live)
+    cluster.slow = 1000.0
+    await cluster.face.begin_shutdown(100)
+    cluster.face.expect_pods({"default"})
+    await cluster.face.begin_pod(live, 30.0, cluster.clock.boottime() + 5)
+    assert cluster.clock.boottime() <= 2 * ANSWER_SECONDS
+    begun = cluster.clock.boottime()
+    await cluster.face.report_pod_ended(live, {"main": 0})
+    await cluster.face.report_finished()
+    assert cluster.clock.boottime() - begun <= ANSWER_SECONDS
+    assert "default/web" in cluster.face.take_notes()[-1]
+
+
+@in_cluster
+async def test_a_slow_kubelet_uses_up_the_wait_for_the_server(cluster):
+    cluster.kubelet.slow, cluster.slow = 1.0, 1000.0
+    await cluster.face.begin_shutdown(100)
+    assert cluster.clock.boottime() == 1.0
+
+
+@in_cluster
+async def test_a_deployments_pod_is_deleted_at_once_and_its_object_goes_after_its_end(cluster):
+    live = await cluster.make_pod("web")
+    await cluster.face.begin_pod(live, 12.3, 1.0)
+    await cluster.clock.sleep(0.1)
+    obj = await cluster.pod("web")
+    assert obj["metadata"]["deletionGracePeriodSeconds"] == 13
+    assert obj["status"]["phase"] == "Running"
+    assert await cluster.face.report_pod_ended(live, {"main": 0}) is False
+    await cluster.face.report_finished()
+    with pytest.raises(NotFound):
+        await cluster.pod("web")
+
+
+@in_cluster
+async def test_the_object_stays_until_the_end_is_reported(cluster):
+    live = await cluster.make_pod("web")
+    await cluster.face.begin_pod(live, 1.0, 1.0)
+    await cluster.clock.sleep(60)
+    assert (await cluster.pod("web"))["status"]["phase"] == "Running"
+
+
+@in_cluster
+async def test_a_jobs_pod_is_failed_with_a_disruption_target(cluster):
+    live = await cluster.make_pod("batch", owner="Job", restartPolicy="Never")
+    await cluster.admin.patch(
+        PODS, "batch", {"metadata": {"finalizers": ["batch.kubernetes.io/job-tracking"]}}, namespace="default"
+    )
+    await cluster.face.begin_pod(live, 5.0, 1.0)
+    await cluster.clock.sleep(0.1)
+    verbs = [method for _, method, target in cluster.asked if "/pods/batch" in target]
+    assert verbs == ["PATCH", "DELETE"]
+    await cluster.face.report_pod_ended(live, {"main": 143})
+    await cluster.face.report_finished()
+    status = (await cluster.pod("batch"))["status"]
+    assert (status["phase"], status["reason"]) == ("Failed", "Terminated")
+    assert ("DisruptionTarget", "True") in [(one["type"], one["status"]) for one in status["conditions"]]
+    [main] = status["containerStatuses"]
+    assert main["state"]["terminated"]["exitCode"] == 143
+
+
+@pytest.mark.parametrize("owner", ["DaemonSet", None])
+def test_a_pod_that_comes_back_here_is_only_not_ready(owner):
+    @in_cluster
+    async def scene(cluster):
+        live = await cluster.make_pod("logs", owner=owner)
+        await cluster.face.begin_pod(live, 5.0, 1.0)
+        await cluster.face.report_pod_ended(live, {"main": 0})
+        await cluster.face.report_finished()
+        obj = await cluster.pod("logs")
+        assert "deletionTimestamp" not in obj["metadata"]
+        assert obj["status"]["phase"] == "Running"
+        ready = next(one for one in obj["status"]["conditions"] if one["type"] == "Ready")
+        assert ready["status"] == "False"
+
+    scene()
+
+
+@in_cluster
+async def test_a_pod_with_a_claim_keeps_its_object(cluster):
+    claim = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-0"}}]
+    live = await cluster.make_pod("db", owner="StatefulSet", volumes=claim)
+    await cluster.face.begin_pod(live, 5.0, 1.0)
+    await cluster.face.report_pod_ended(live, {"main": 0})
+    await cluster.face.report_finished()
+    assert (await cluster.pod("db"))["status"]["phase"] == "Failed"
+    assert cluster.face.take_notes() == ["the object of default/db stays: data not known to be unmounted"]
+
+
+@in_cluster
+async def test_another_pod_of_the_name_is_left_alone(cluster):
+    live = await cluster.make_pod("web-0", owner="StatefulSet")
+    await cluster.admin.delete(PODS, "web-0", namespace="default", grace=0)
+    await cluster.make_pod("web-0", owner="StatefulSet")
+    await cluster.face.begin_pod(live, 5.0, 1.0)
+    await cluster.face.report_pod_ended(live, {"main": 0})
+    await cluster.face.report_finished()
+    obj = await cluster.pod("web-0")
+    assert obj["status"]["phase"] == "Running"
+    assert "deletionTimestamp" not in obj["metadata"]
+
+
+@in_cluster
+async def test_sigterm_waits_until_the_slices_are_without_the_pod_and_settle(cluster):
+    live = await cluster.make_pod("web")
+    await cluster.make_slice(live)
+    await cluster.face.begin_shutdown(100)
+    cluster.face.expect_pods({"default"})
+    begun = cluster.clock.boottime()
+    withdrawal = asyncio.create_task(cluster.withdraw(0.4))
+    await cluster.face.begin_pod(live, 30.0, begun + 2)
+    assert cluster.clock.boottime() - begun == pytest.approx(0.5, abs=0.05)
+    await cancel_and_wait(withdrawal)
+
+
+@in_cluster
+async def test_the_wait_for_traffic_is_bounded(cluster):
+    live = await cluster.make_pod("web")
+    await cluster.make_slice(live)
+    cluster.face.expect_pods({"default"})
+    await cluster.face.begin_pod(live, 30.0, 2.0)
+    assert cluster.clock.boottime() == pytest.approx(2.0, abs=0.01)
+
+
+@in_cluster
+async def test_a_pod_of_no_service_waits_for_nothing(cluster):
+    live, other = await cluster.make_pod("batch"), await cluster.make_pod("web")
+    await cluster.make_slice(other)
+    cluster.face.expect_pods({"default"})
+    await cluster.face.begin_pod(live, 30.0, 2.0)
+    assert cluster.clock.boottime() < 0.1
+
+
+@in_cluster
+async def test_a_refused_deletion_is_told_and_the_pod_is_ended_as_a_bare_one(cluster):
+    live = await cluster.make_pod("elsewhere", nodeName="n2")
+    await cluster.face.begin_pod(live, 30.0, 2.0)
+    await cluster.clock.sleep(0.1)
+    [note] = cluster.face.take_notes()
+    assert note.startswith("default/elsewhere is ended without its deletion, which is refused: ")
+    assert "n1" in note
+
+
+@in_cluster
+async def test_the_machine_waits_for_writes_while_the_server_answers(cluster):
+    lives = [await cluster.make_pod(f"web-{number}") for number in range(40)]
+    cluster.slow = 0.1
+    for live in lives:
+        await cluster.face.begin_pod(live, 30.0, 0.0)
+    await cluster.clock.sleep(1)
+    begun = cluster.clock.boottime()
+    for live in lives:
+        await cluster.face.report_pod_ended(live, {"main": 0})
+    await cluster.face.report_finished()
+    assert ANSWER_SECONDS < cluster.clock.boottime() - begun < LAST_SECONDS
+    assert not (await cluster.admin.list(PODS, namespace="default")).items

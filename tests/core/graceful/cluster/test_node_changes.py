@@ -1,0 +1,116 @@
+"""What a shutdown changes of its Node, and that exactly this is undone."""
+
+import json
+
+import pytest
+
+from lastcall import names
+from lastcall.graceful.cluster import node_changes
+from lastcall.model.pods import StatusCondition
+from lastcall.model.shutdown_node import NodeMetadata, NodeSpec, NodeStatus, ShutdownNode
+
+
+def node(*, mark=None, cordoned=False, conditions=()):
+    annotations = None if mark is None else {names.NODE_SHUTDOWN_MARK: mark}
+    return ShutdownNode(
+        metadata=NodeMetadata(name="n1", resource_version="7", annotations=annotations),
+        spec=NodeSpec(unschedulable=cordoned),
+        status=NodeStatus(conditions=tuple(conditions)),
+    )
+
+
+def mark(boot, *, cordoned):
+    return json.dumps({"bootId": boot, "cordoned": cordoned})
+
+
+@pytest.mark.parametrize(
+    ("before", "cordoned_by_us"),
+    [
+        (node(), True),
+        (node(cordoned=True), False),
+        (node(cordoned=True, mark=mark("b0", cordoned=True)), True),
+        (node(cordoned=True, mark=mark("b0", cordoned=False)), False),
+        (node(mark=mark("b1", cordoned=True)), True),
+        (node(cordoned=True, mark="not JSON"), False),
+    ],
+    ids=["free", "cordoned", "ours of an earlier boot", "theirs of an earlier boot", "uncordoned meanwhile", "garbage"],
+)
+def test_a_cordon_is_ours_only_if_nobody_cordoned_before(before, cordoned_by_us):
+    patch = node_changes.cordon_patch(before, "b1")
+    assert patch["spec"] == {"unschedulable": True}
+    assert patch["metadata"]["resourceVersion"] == "7"
+    written = json.loads(patch["metadata"]["annotations"][names.NODE_SHUTDOWN_MARK])
+    assert written == {"bootId": "b1", "cordoned": cordoned_by_us}
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_restarted_agent_keeps_the_mark_of_its_boot(ours):
+    assert node_changes.cordon_patch(node(cordoned=True, mark=mark("b1", cordoned=ours)), "b1") is None
+
+
+@pytest.mark.parametrize(
+    ("before", "spec"),
+    [
+        (node(cordoned=True, mark=mark("b0", cordoned=True)), {"unschedulable": None}),
+        (node(cordoned=True, mark=mark("b0", cordoned=False)), None),
+        (node(cordoned=True, mark="not JSON"), None),
+    ],
+    ids=["ours", "theirs", "garbage"],
+)
+def test_only_our_cordon_is_undone(before, spec):
+    patch = node_changes.undo_patch(before)
+    assert patch.get("spec") == spec
+    assert patch["metadata"] == {"resourceVersion": "7", "annotations": {names.NODE_SHUTDOWN_MARK: None}}
+
+
+def test_without_a_mark_nothing_is_undone():
+    assert node_changes.undo_patch(node(cordoned=True)) is None
+
+
+def condition(kind, *, status="True", reason=names.REFUSED_REASON, message=names.NOT_READY_MESSAGE):
+    return StatusCondition(type=kind, status=status, reason=reason, message=message)
+
+
+def test_only_our_conditions_are_removed():
+    before = node(
+        conditions=[
+            condition(names.SHUTDOWN_IN_PROGRESS),
+            condition(names.DRAIN_IN_PROGRESS, reason="AdminRequested"),
+            condition(names.READY, status="False", reason=names.NOT_READY_REASON),
+        ]
+    )
+    [removed] = node_changes.undo_status_patch(before)["status"]["conditions"]
+    assert removed == {"type": names.SHUTDOWN_IN_PROGRESS, "$patch": "delete"}
+    assert node_changes.undo_status_patch(node(conditions=[condition(names.READY)])) is None
+
+
+ANNOUNCED = [
+    condition(names.READY, status="False"),
+    condition(names.SHUTDOWN_IN_PROGRESS),
+    condition(names.DRAIN_IN_PROGRESS),
+]
+
+
+def test_the_announcement_is_read_back():
+    written = node_changes.status_patch(0.0)["status"]["conditions"]
+    facts = [
+        StatusCondition(type=one["type"], status=one["status"], reason=one["reason"], message=one["message"])
+        for one in written
+    ]
+    assert node_changes.is_announced(node(conditions=facts))
+    assert node_changes.is_announced(node(conditions=ANNOUNCED))
+
+
+@pytest.mark.parametrize("index", range(3))
+def test_an_announcement_that_lost_a_condition_is_noticed(index):
+    rest = [one for place, one in enumerate(ANNOUNCED) if place != index]
+    assert not node_changes.is_announced(node(conditions=rest))
+
+
+def test_a_kubelet_that_writes_ready_is_noticed():
+    ready = condition(names.READY, status="True", reason="KubeletReady", message="kubelet is posting ready status")
+    assert not node_changes.is_announced(node(conditions=[ready, *ANNOUNCED[1:]]))
+
+
+def test_a_lease_is_renewed_to_the_microsecond():
+    assert node_changes.lease_patch(1.5) == {"spec": {"renewTime": "1970-01-01T00:00:01.500000Z"}}

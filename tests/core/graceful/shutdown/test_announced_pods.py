@@ -1,0 +1,48 @@
+"""A pod is announced before it gets SIGTERM, which waits for its traffic, but never at the cost of its phase."""
+
+import pytest
+from support.agents.shutdown_run import Shutdown
+from support.agents.virtual_parts import phases, pod
+
+from lastcall.model.shutdown import HookStarted, NoteWritten, ShutdownMode
+from lastcall_lab.fakes.actor_runtime import ContainerScript
+
+TWO = phases((0, 20), (2_000_000_000, 10))
+
+
+def test_sigterm_waits_for_the_traffic_and_hooks_do_not():
+    pods = [(pod("web", uid="web", hook=1), None), (pod("batch", uid="batch"), None)]
+    shutdown = Shutdown(TWO, pods, traffic={"web": 1.5})
+    assert [(d.at, d.uid) for d in shutdown.deliveries("TERM")] == [(0, "batch"), (1.5, "web")]
+    assert [(event.at, event.uid) for event in shutdown.of(HookStarted)] == [(0, "web")]
+    assert shutdown.node.begun[0][0] == 0
+
+
+def test_traffic_that_does_not_end_costs_a_quarter_of_the_phase_at_most():
+    shutdown = Shutdown(TWO, [(pod("web"), None)], traffic={"web": 1000})
+    [term] = shutdown.deliveries("TERM")
+    assert 4.5 < term.at <= 5.0
+
+
+@pytest.mark.parametrize("grace", [0, 1])
+def test_a_short_grace_period_is_not_used_up_by_traffic(grace):
+    shutdown = Shutdown(TWO, [(pod("web", grace=grace), None)], traffic={"web": 1000})
+    assert shutdown.deliveries("TERM")[0].at == grace
+
+
+def test_each_pod_is_announced_when_its_phase_begins():
+    shutdown = Shutdown(
+        TWO, [(pod("web"), {"main": ContainerScript(after_term=3)}), (pod("dns", priority=2_000_000_000), None)]
+    )
+    assert [(at, name) for at, name, *_ in shutdown.node.begun] == [(0, "web"), (3, "dns")]
+    assert shutdown.node.namespaces == {"default"}
+
+
+def test_notes_of_the_node_are_in_the_report():
+    shutdown = Shutdown(TWO, [(pod("web"), None)], notes=["the object of default/web stays"])
+    assert [event.text for event in shutdown.of(NoteWritten)] == ["the object of default/web stays"]
+
+
+def test_nothing_is_announced_by_who_only_observes():
+    shutdown = Shutdown(TWO, [(pod("web"), None)], mode=ShutdownMode.OBSERVE)
+    assert shutdown.node.begun == []
