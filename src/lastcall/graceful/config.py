@@ -2,12 +2,12 @@
 
 Two kinds of files are accepted. A ``KubeletConfiguration`` (kubelet.config.k8s.io/v1beta1) is read unchanged, and its
 fields that do not concern shutdown are ignored. An ``AgentConfiguration`` (lastcall.dev/v1alpha1) has the same fields
-plus ``mode``, ``watchdog`` and ``storageLease``; any other field in it is an error.
+plus ``mode``, ``watchdog``, ``storageLease`` and ``traffic``; any other field in it is an error.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from lastcall.model.base import Facts
 from lastcall.model.pods import SYSTEM_CRITICAL, Int32, Int64
 from lastcall.model.shutdown import PhasePlan, ShutdownMode
 from lastcall.model.storage_lease import SanlockSettings, StorageLeaseSettings
+from lastcall.model.traffic import TrafficSettings
 from lastcall.model.watchdog import WatchdogSettings
 from lastcall.model.watchdog_peers import PeerSettings
 
@@ -31,6 +32,7 @@ PRIORITY_GATE = "GracefulNodeShutdownBasedOnPodPriority"
 _API_VERSIONS = {KUBELET_KIND: KUBELET_API_VERSION, names.AGENT_CONFIGURATION: names.API_VERSION}
 _ITEM: dict[str, Any] = {"priority": Int32, "shutdownGracePeriodSeconds": Int64}
 
+T = TypeVar("T")
 
 _SETTING = {
     "lease": "watchdog.leaseSeconds",
@@ -54,6 +56,7 @@ class AgentConfig(Facts, frozen=True):
     static_pod_path: str = ""
     watchdog: WatchdogSettings | None = None
     storage_lease: StorageLeaseSettings | None = None
+    traffic: TrafficSettings = TrafficSettings()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -83,6 +86,10 @@ class _AgentFile(_ConfigFile, frozen=True):
     mode: Any = None
     watchdog: Any = None
     storage_lease: Any = None
+    traffic: Any = None
+
+
+_AGENT_FIELDS = {field.encode_name: field.name for field in msgspec.structs.fields(_AgentFile)}
 
 
 def parse_config(data: bytes, source: str) -> AgentConfig:
@@ -98,7 +105,8 @@ def parse_config(data: bytes, source: str) -> AgentConfig:
     wrong += _unknown_fields(document) if ours else []
     mode = _parse_mode(file.mode, wrong) if isinstance(file, _AgentFile) else ShutdownMode.ENFORCE
     watchdog = _watchdog_settings(file.watchdog, wrong) if isinstance(file, _AgentFile) else None
-    storage = _storage_lease_settings(file.storage_lease, wrong) if isinstance(file, _AgentFile) else None
+    storage = _read_section(file, "storageLease", StorageLeaseSettings, wrong)
+    traffic = _read_section(file, "traffic", TrafficSettings, wrong) or TrafficSettings()
     periods = _read_periods(file, wrong)
     concerns = config_rules.own_concerns(periods)
     wrong += [*config_rules.kubelet_violations(periods), *config_rules.own_errors(periods), *(concerns if ours else ())]
@@ -111,6 +119,7 @@ def parse_config(data: bytes, source: str) -> AgentConfig:
         static_pod_path=file.static_pod_path,
         watchdog=watchdog,
         storage_lease=storage,
+        traffic=traffic,
         warnings=(*concerns, *config_rules.config_warnings(periods)),
     )
 
@@ -216,11 +225,13 @@ def _watchdog_settings(value: Any, wrong: list[str]) -> WatchdogSettings | None:
     return settings
 
 
-def _storage_lease_settings(value: Any, wrong: list[str]) -> StorageLeaseSettings | None:
-    settings: StorageLeaseSettings | None
-    settings, violations = (
-        (None, []) if value is None else decoding.convert_readable(value, StorageLeaseSettings, at="storageLease")
-    )
+def _read_section(file: _ConfigFile, name: str, type_: type[T], wrong: list[str]) -> T | None:
+    """A mapping of an AgentConfiguration that has no rules but those of its type; None if absent or wrong."""
+    value = getattr(file, _AGENT_FIELDS[name]) if isinstance(file, _AgentFile) else None
+    if value is None:
+        return None
+    settings: T | None
+    settings, violations = decoding.convert_readable(value, type_, at=name)
     wrong += violations
     return None if violations else settings
 
@@ -254,6 +265,7 @@ def _unknown_fields(document: Mapping[str, Any]) -> list[str]:
     storage = document.get("storageLease")
     found += _unknown_keys(storage, _field_names(StorageLeaseSettings), "storageLease.")
     sanlock = storage.get("sanlock") if isinstance(storage, dict) else None
+    found += _unknown_keys(document.get("traffic"), _field_names(TrafficSettings), "traffic.")
     found += _unknown_keys(sanlock, _field_names(SanlockSettings), "storageLease.sanlock.")
     found += _unknown_keys(document.get("featureGates"), [GRACEFUL_GATE, PRIORITY_GATE], "featureGates.")
     return found

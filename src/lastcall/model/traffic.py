@@ -4,9 +4,20 @@ Terminating pods get new connections only while no endpoint is ready, and only t
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from msgspec import Meta
 
 from lastcall.model.base import Facts
+
+
+class TrafficSettings(Facts, frozen=True):
+    """``traffic`` of an AgentConfiguration: how long a pod's SIGTERM waits for its Services to leave it."""
+
+    limit_seconds: Annotated[float, Meta(ge=0, le=60)] = 2.0
+    """The longest wait; a quarter of the pod's phase is another limit. 0: no pod waits."""
+    settle_seconds: Annotated[float, Meta(ge=0, le=60)] = 0.5
+    """Seconds after the pod is out of its EndpointSlices in which the proxies of all nodes follow."""
 
 
 class PodReference(Facts, frozen=True):

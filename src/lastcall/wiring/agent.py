@@ -34,6 +34,7 @@ from lastcall.graceful.state_machine import AgentState
 from lastcall.model.shutdown import JournalEvent, PodStarted, from_lines
 from lastcall.model.shutdown_fold import fold_events
 from lastcall.ports.node import DelayLimitFiles, LockKeeper, Logind, NodeFace, PodRuntime
+from lastcall.wiring.cluster import cluster_node_face
 from lastcall.wiring.config import is_shutdown_under_way, load_config, load_starting_config
 from lastcall.wiring.records import shutdown_recorder
 from lastcall.wiring.storage import storage_lease_reporter
@@ -290,6 +291,9 @@ async def run_agent_beside_kubelet(
                 records = await opened.enter_async_context(shutdown_recorder(settings.node_name, kubeconfig))
                 await opened.enter_async_context(
                     storage_lease_reporter(config.storage_lease, settings.node_name, kubeconfig)
+                )
+                node = await opened.enter_async_context(
+                    cluster_node_face(node, settings.node_name, kubeconfig=kubeconfig, traffic=config.traffic)
                 )
                 node, listeners = RecordingNodeFace(node, records), [records.record_event]
             except InvalidInput as error:

@@ -57,6 +57,27 @@ async def test_armed_before_it_is_stopped_and_started_before_it_is_disarmed(mach
     assert await jobs(machine) == [*down, *back]
 
 
+async def test_a_kubelet_that_somebody_starts_is_stopped_again_and_told(machine, monkeypatch):
+    monkeypatch.setattr(kubelet_service, "LOOK_SECONDS", 0.05)
+    beside = agent(machine)
+    await beside.begin_shutdown(time.clock_gettime(time.CLOCK_BOOTTIME) + 60)
+    assert beside.take_notes() == ()
+    await machine.run_unit(KUBELET)
+
+    async def is_stopped():
+        return (await states(machine))[0] == "inactive"
+
+    await asyncio.sleep(0.1)
+    assert await eventually(is_stopped, True)
+    [note] = beside.take_notes()
+    assert note == "kubelet.service was started during the shutdown and is stopped again"
+    await beside.mark_ready()
+    assert await states(machine) == ["active", "inactive"]
+    await asyncio.sleep(0.3)
+    assert (await states(machine))[0] == "active"
+    await beside.close()
+
+
 async def test_the_timer_word_for_word(machine):
     await agent(machine).begin_shutdown(time.clock_gettime(time.CLOCK_BOOTTIME) + 5)
     [call] = await machine.calls("StartTransientUnit")

@@ -24,6 +24,9 @@ BACK_SECONDS = 2.0
 _PATIENCE = 60.0
 """Seconds for which stopping and starting are retried."""
 
+LOOK_SECONDS = 1.0
+"""Seconds between two looks whether a stopped kubelet runs."""
+
 _RETRY = 0.5
 _LOOK = 0.01
 _JOB_SECONDS = 10.0
@@ -46,15 +49,22 @@ class KubeletService:
         self._clock = clock
         self._address = bus_address
         self._work: asyncio.Task[None] | None = None
+        self._guard: asyncio.Task[None] | None = None
+        self._notes: list[str] = []
 
     def refuse_pods(self) -> None:
         """Does nothing: the kubelet admits pods, and a stopped one admits none."""
 
     async def begin_shutdown(self, deadline: float) -> None:
-        """Arms the kubelet's restart, then stops the kubelet and waits for that; leaves an inactive one alone."""
+        """Arms the kubelet's restart, then stops the kubelet and waits for that; leaves an inactive one alone.
+
+        A kubelet that somebody starts before ``mark_ready`` is stopped again, and the report says so.
+        """
         if self._unit:
+            await self._stop_guard()
             otherwise = f"{self._unit} is not stopped and will start again what is ended"
             await wait_any(self._replace_work(partial(self._stop_kubelet, deadline), otherwise))
+            self._guard = asyncio.create_task(self._keep_stopped(deadline), name="kubelet stays stopped")
 
     def expect_pods(self, namespaces: Iterable[str]) -> None:
         """Does nothing."""
@@ -72,8 +82,9 @@ class KubeletService:
         """Returns None; ``RecordingNodeFace`` (``kube.node_shutdown_recorder``) writes the record."""
 
     def take_notes(self) -> Sequence[str]:
-        """There are none."""
-        return ()
+        """The kubelet's starts by others."""
+        notes, self._notes = tuple(self._notes), []
+        return notes
 
     async def clean_up(self) -> None:
         """Returns None; the timer starts a kubelet that an earlier run of the agent stopped."""
@@ -81,11 +92,36 @@ class KubeletService:
     async def mark_ready(self) -> None:
         """Starts the kubelet if the agent has stopped it, and removes the timer."""
         if self._unit:
+            await self._stop_guard()
             otherwise = f"{self._unit} is not started yet; {KUBELET_TIMER} will do it at the latest"
             work = self._replace_work(self._start_kubelet, otherwise)
             await wait_first(wait_any(work), self._clock.sleep(BACK_SECONDS))
 
+    async def close(self) -> None:
+        """Ends the work under way; the timer stays."""
+        await self._stop_guard()
+        if self._work:
+            await cancel_and_wait(self._work)
+
     # ------------------------------------------------------------------------------------------------------------------
+
+    async def _stop_guard(self) -> None:
+        if self._guard:
+            await cancel_and_wait(self._guard)
+            self._guard = None
+
+    async def _keep_stopped(self, deadline: float) -> None:
+        """Looks each second whether the kubelet runs, and stops it: it restarts what has ended within a second."""
+        while True:
+            await self._clock.sleep(LOOK_SECONDS)
+            try:
+                async with SystemdUnits.open(self._address) as systemd:
+                    [kubelet] = await systemd.unit_states(self._unit)
+                if not kubelet.is_at_rest:
+                    await self._stop_kubelet(deadline)
+                    self._notes.append(f"{self._unit} was started during the shutdown and is stopped again")
+            except Exception as error:  # the next look tries again; pods are ended whatever happens here
+                log.debug("whether %s runs is not known: %s", self._unit, error)
 
     def _replace_work(self, attempt: Callable[[], Awaitable[None]], otherwise: str) -> "asyncio.Task[None]":
         """Cancels the previous work, then starts this: only the newest intention counts."""

@@ -14,6 +14,7 @@ from lastcall.errors import LastcallError
 from lastcall.graceful.cluster.node_announcement import NodeAnnouncement
 from lastcall.graceful.cluster.pod_departure import PodDeparture
 from lastcall.graceful.cluster.traffic_wait import ANSWER_SECONDS, TrafficWait
+from lastcall.model.traffic import TrafficSettings
 from lastcall.ports.cluster import NodeObjects, PodEndpoints
 from lastcall.ports.node import Clock, NodeFace, RunningPod
 
@@ -32,18 +33,17 @@ log = logging.getLogger(__name__)
 class ClusterNodeFace:
     """``ports.node.NodeFace`` that stops the kubelet through ``kubelet`` and writes the Node and the pods itself.
 
-    ``endpoints`` is None if the agent may not read EndpointSlices: then no SIGTERM waits for them. ``settle`` is the
-    time in seconds between a pod's withdrawal from its EndpointSlices and its SIGTERM, in which proxies follow.
+    ``traffic`` is how long a SIGTERM waits for its pod to leave the EndpointSlices that ``endpoints`` reads.
     """
 
     def __init__(
         self,
         kubelet: NodeFace,
         objects: NodeObjects,
-        endpoints: PodEndpoints | None,
+        endpoints: PodEndpoints,
         *,
         boot_id: str,
-        settle: float,
+        traffic: TrafficSettings,
         clock: Clock,
     ) -> None:
         self._kubelet = kubelet
@@ -52,7 +52,8 @@ class ClusterNodeFace:
         self._clock = clock
         self._answers = Signal()
         self._announcement = NodeAnnouncement(objects, boot_id=boot_id, clock=clock, answered=self._answers.set)
-        self._traffic = TrafficWait(endpoints, settle=settle, clock=clock) if endpoints else None
+        self._limit = traffic.limit_seconds
+        self._traffic = TrafficWait(endpoints, settle=traffic.settle_seconds, clock=clock)
         self._work = OrderedTaskGroup()
         self._departures: dict[str, PodDeparture] = {}
         self._writes: list[tuple[str, asyncio.Task[None]]] = []
@@ -83,7 +84,7 @@ class ClusterNodeFace:
     def expect_pods(self, namespaces: Iterable[str]) -> None:
         """Begins to read the EndpointSlices of these namespaces."""
         self._listed_by = self._clock.boottime() + self._patience
-        if self._endpoints:
+        if self._limit:
             self._endpoints.start(namespaces)
 
     async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
@@ -100,7 +101,8 @@ class ClusterNodeFace:
                 answered=self._answers.set,
             )
             self._start_write(live.pod.key, departure.begin(grace))
-        if self._traffic:
+        if self._limit:
+            until = min(until, self._clock.boottime() + self._limit)
             await self._traffic.wait_until_withdrawn(live.pod, departure, until=until, listed_by=self._listed_by)
 
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
@@ -157,8 +159,7 @@ class ClusterNodeFace:
         self._announcing = None
         self._departures.clear()
         self._writes.clear()
-        if self._endpoints:
-            await self._endpoints.stop()
+        await self._endpoints.stop()
 
     async def _stop_clean_up(self) -> None:
         if self._cleaning:

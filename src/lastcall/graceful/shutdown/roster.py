@@ -1,11 +1,15 @@
 """The pods that a shutdown knows, and each pod's progress."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from lastcall.graceful.planning.phase_assignment import index_for
 from lastcall.model.pods import pod_priority
 from lastcall.model.shutdown import PhasePlan, ShutdownRecord
 from lastcall.ports.node import RunningPod
+
+MOST_RECREATIONS = 3
+"""How often a pod that the kubelet has recreated is terminated again."""
 
 
 class Roster:
@@ -18,7 +22,7 @@ class Roster:
         self._open: dict[str, None] = {}
         self._ended: set[str] = set()
         self._sandboxes: dict[str, str] = {}
-        self._again: set[str] = set()
+        self._recreations: Counter[str] = Counter()
         self._done = {pod.uid for pod in before.pods if pod.outcome} if before else set[str]()
 
     def update(self, found: Iterable[RunningPod]) -> None:
@@ -59,7 +63,7 @@ class Roster:
         self._open[uid] = None
         self._ended.discard(uid)
         if uid in self._done:
-            self._again.add(uid)
+            self._recreations[uid] += 1
         if uid in self._pods:
             self._sandboxes[uid] = self._pods[uid].sandbox
 
@@ -77,13 +81,14 @@ class Roster:
         self._done.add(uid)
 
     def _is_done(self, live: RunningPod) -> bool:
-        """Whether the pod is done. One that runs in another sandbox was recreated before the kubelet stopped.
+        """Whether the pod is done. One that runs in another sandbox was recreated: somebody has started the kubelet.
 
-        A recreated pod is terminated once more. A second recreation means that the kubelet still runs: we would loop.
+        A recreated pod is terminated again, up to ``MOST_RECREATIONS`` times: with a kubelet that cannot be stopped the
+        phase would never end.
         """
         uid = live.pod.metadata.uid
         same = self._sandboxes.get(uid, live.sandbox) == live.sandbox
-        return uid in self._done and (same or uid in self._again)
+        return uid in self._done and (same or self._recreations[uid] >= MOST_RECREATIONS)
 
     @property
     def open_uids(self) -> list[str]:

@@ -41,6 +41,9 @@ from lastcall.ports.node import Clock, NodeFace, PodRuntime, RunningPod
 ANNOUNCE_SECONDS = 2.0
 """How long the first SIGTERM waits for the announcement (``NodeFace.begin_shutdown``): the pods need the time more."""
 
+RELIST_SECONDS = 2.0
+"""Seconds between two lists of pods during a phase."""
+
 RETRY_SECONDS = 0.25
 """Seconds between two attempts to get a first list of pods from an unavailable runtime."""
 
@@ -101,6 +104,7 @@ class ShutdownRun:
         """Returns when the last phase is over, or promptly after ``stop``."""
         await self._announce_shutdown()
         probing = asyncio.create_task(self._probe.run(), name="runtime probe")
+        relisting = asyncio.create_task(self._relist_pods(), name="relist pods")
         try:
             if not await self._wait_for_first_list():
                 return
@@ -121,7 +125,7 @@ class ShutdownRun:
             await self._wait_for_last_kills()
             await self._report_finished()
         finally:
-            await cancel_and_wait(probing)
+            await cancel_and_wait(probing, relisting)
             await self._refresher.close()
 
     async def withdraw_announcement(self) -> None:
@@ -161,6 +165,12 @@ class ShutdownRun:
                 return False
             await self._clock.sleep(RETRY_SECONDS)
         return True
+
+    async def _relist_pods(self) -> None:
+        """Reads the list of pods again and again: a kubelet that somebody has started recreates what has ended."""
+        while True:
+            await self._clock.sleep(RELIST_SECONDS)
+            self._refresher.start_refresh()
 
     def _resume_earlier_pods(self) -> None:
         """Resumes pods that an earlier process began to terminate and that no phase contains any more."""

@@ -18,6 +18,7 @@ from lastcall.graceful.cluster.cluster_node_face import LAST_SECONDS, ClusterNod
 from lastcall.graceful.cluster.node_announcement import RENEW_SECONDS
 from lastcall.graceful.cluster.traffic_wait import ANSWER_SECONDS
 from lastcall.model.pods import Pod
+from lastcall.model.traffic import TrafficSettings
 from lastcall.ports.node import RunningPod
 from lastcall_lab import virtual
 from lastcall_lab.apiserver import ApiServer
@@ -40,7 +41,14 @@ class Cluster:
         self.slow, self.asked = 0.0, []
         objects = KubeNodeObjects(Client(Wire(self)), "n1")
         self.endpoints = KubePodEndpoints(self.admin, clock, Random(1))
-        self.face = ClusterNodeFace(self.kubelet, objects, self.endpoints, boot_id="b1", settle=0.1, clock=clock)
+        self.face = ClusterNodeFace(
+            self.kubelet,
+            objects,
+            self.endpoints,
+            boot_id="b1",
+            traffic=TrafficSettings(settle_seconds=0.1),
+            clock=clock,
+        )
 
     async def request(self, method, target, headers, body, **options):
         self.asked.append((self.clock.boottime(), method, target.partition("?")[0]))
