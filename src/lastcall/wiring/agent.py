@@ -266,13 +266,13 @@ def host_name() -> str:
 
 
 async def run_agent_beside_kubelet(
-    settings: AgentSettings, endpoint: str, kubelet_unit: str, *, kubeconfig: str = ""
+    settings: AgentSettings, endpoint: str, kubelet_unit: str, *, kubeconfig: str = "", in_cluster: bool = False
 ) -> None:
     """``lastcall agent``: ends the containers at a CRI endpoint, whichever program started them.
 
     ``kubelet_unit`` is the systemd unit that would restart them; "" if there is none. ``kubeconfig`` serves the
     watchdog, the report of a lease on shared storage, and the record of the node's shutdown. The record is written if a
-    kubeconfig, a watchdog or a storage lease is configured.
+    kubeconfig, a watchdog or a storage lease is configured, or ``in_cluster``: by the ServiceAccount of our pod.
     """
     journals = JournalFiles(settings.state_dir)
     config, _ = load_starting_config(settings.config, journals)
@@ -285,7 +285,7 @@ async def run_agent_beside_kubelet(
     async with contextlib.AsyncExitStack() as opened:
         await runtime.open()
         opened.push_async_callback(runtime.close)
-        if kubeconfig or config.watchdog or config.storage_lease:
+        if kubeconfig or in_cluster or config.watchdog or config.storage_lease:
             try:
                 records = await opened.enter_async_context(shutdown_recorder(settings.node_name, kubeconfig))
                 await opened.enter_async_context(
