@@ -103,7 +103,7 @@ def _agent_container(image: str, endpoint: str) -> Object:
             f"--metrics-bind-address=127.0.0.1:{PORT}",
             "--log-format=json",
         ],
-        "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "spec.nodeName"}}}],
+        "env": [_pod_field_env("NODE_NAME", "spec.nodeName"), _pod_field_env("POD_UID", "metadata.uid")],
         "ports": [{"name": "status", "containerPort": PORT, "hostPort": PORT, "protocol": "TCP"}],
         "livenessProbe": _http_probe("/healthz", period=10, failures=6),
         "readinessProbe": _http_probe("/readyz", period=5, failures=2),
@@ -153,6 +153,10 @@ def _socket_directory(endpoint: str) -> str:
 
 def _host_path(name: str, path: str, kind: str) -> Object:
     return {"name": name, "hostPath": {"path": path, "type": kind}}
+
+
+def _pod_field_env(name: str, field: str) -> Object:
+    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": field}}}
 
 
 def _http_probe(path: str, *, period: int, failures: int) -> Object:

@@ -172,11 +172,12 @@ async def test_a_kubeconfig_that_is_not_there_is_done_without_then_and_refused_a
 
 @pytest.mark.parametrize("in_cluster", [True, False])
 async def test_an_agent_in_a_pod_announces_the_shutdown_of_its_node(tmp_path, monkeypatch, in_cluster):
-    made = []
+    made, own = [], []
 
     class Made:
         def __init__(self, settings, **roles):
             made.append(roles["listeners"])
+            own.append(roles["runtime"]._own_pod)
 
         async def run(self):
             pass
@@ -185,6 +186,7 @@ async def test_an_agent_in_a_pod_announces_the_shutdown_of_its_node(tmp_path, mo
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("POD_UID", "u-1")
     (tmp_path / "agent.yaml").write_text(HEAD)
     where = AgentSettings(config=tmp_path / "agent.yaml", state_dir=tmp_path / "state", node_name="n1", metrics=None)
     run = functools.partial(agent.run_agent_beside_kubelet, where, f"unix://{tmp_path}/cri.sock", "")
@@ -200,3 +202,4 @@ async def test_an_agent_in_a_pod_announces_the_shutdown_of_its_node(tmp_path, mo
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     await run(in_cluster=in_cluster)
     assert [len(one) for one in made] == ([1] if in_cluster else [0, 0])
+    assert set(own) == {"u-1" if in_cluster else ""}
