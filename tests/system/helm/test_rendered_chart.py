@@ -218,6 +218,16 @@ def test_the_configuration_of_day_one_observes(everything):
     assert (settings.mode.value, settings.is_enabled, settings.warnings) == ("Observe", True, ())
 
 
+def test_phases_by_priority_replace_the_two_periods_of_the_defaults():
+    phases = {"shutdownGracePeriodByPodPriority": [{"priority": 0, "shutdownGracePeriodSeconds": 20}]}
+    with pytest.raises(helm.HelmFailed, match="shutdownGracePeriod and shutdownGracePeriodCriticalPods, .* to null"):
+        helm.render({"agent": {"config": phases}})
+    without = {"shutdownGracePeriod": None, "shutdownGracePeriodCriticalPods": None}
+    rendered = helm.objects(helm.render({"agent": {"config": phases | without}}))
+    [found] = [one for one in rendered if key(one) == ("ConfigMap", helm.NAMESPACE, "lastcall-agent")]
+    assert config.parse_config(found["data"]["agent.yaml"].encode(), "agent.yaml").requested_seconds == 20
+
+
 @pytest.mark.parametrize("node_address", [False, True])
 def test_the_agent_knows_what_it_is_started_with(node_address):
     rendered = helm.objects(helm.render({"agent": {"metrics": {"onNodeAddress": node_address}}}))
