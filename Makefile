@@ -24,6 +24,7 @@ check: $(STAMP)  ## all static checks: lint, format, types, layers, generated pa
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache --no-logo --config pyproject.toml
 	@$(BIN)/python -m lastcall.names --check docs/reference/names.md
+	@$(BIN)/python tools/helm_chart.py --check
 	@$(BIN)/python tools/planted_bugs.py --check
 
 test: $(STAMP)  ## every test that this machine can run; each skip says why

@@ -37,8 +37,18 @@ def _validate_service(_: click.Context, __: click.Parameter, value: str) -> str:
     metavar="FILE",
     help="As kubectl has it: where the node tells that it goes down.  [default: with a watchdog as kubectl finds it, else none]",
 )
+@click.option(
+    "--in-cluster",
+    is_flag=True,
+    help="It runs in a pod: without --kubeconfig it tells that by the pod's ServiceAccount.",
+)
 def command(
-    *, settings: "AgentSettings", container_runtime_endpoint: str, kubelet_unit: str, kubeconfig: str | None
+    *,
+    settings: "AgentSettings",
+    container_runtime_endpoint: str,
+    kubelet_unit: str,
+    kubeconfig: str | None,
+    in_cluster: bool,
 ) -> None:
     """Ends this node's pods in order when the machine goes down.
 
@@ -49,4 +59,8 @@ def command(
     from lastcall.wiring import agent
 
     endpoint = container_runtime_endpoint
-    asyncio.run(agent.run_agent_beside_kubelet(settings, endpoint, kubelet_unit, kubeconfig=kubeconfig or ""))
+    asyncio.run(
+        agent.run_agent_beside_kubelet(
+            settings, endpoint, kubelet_unit, kubeconfig=kubeconfig or "", in_cluster=in_cluster
+        )
+    )

@@ -95,21 +95,22 @@ def cli() -> None:
     """
 
 
-def main() -> None:
+def main(program: str = "lastcall") -> None:
     """Runs the command line; prints a LastcallError as its message and exits with its code.
 
-    A full disk and a missing part of lastcall are reported too, with exit code 1.
+    A full disk and a missing part of lastcall are reported too, with exit code 1. ``program``: its name in help and
+    messages.
     """
     try:
-        cli(prog_name="lastcall")
+        cli(prog_name=program)
     except LastcallError as error:
-        click.echo(plain_lines(f"lastcall: {error}"), err=True)
+        click.echo(plain_lines(f"{program}: {error}"), err=True)
         sys.exit(error.exit_code)
     except ModuleNotFoundError as error:
         if error.name not in _OF_THE_LAB:
             raise
         click.echo(
-            f"lastcall: the Python package {error.name} is missing: install lastcall with its extra lab, "
+            f"{program}: the Python package {error.name} is missing: install lastcall with its extra lab, "
             "by pip install 'lastcall[lab]', or '.[lab]' in a checkout",
             err=True,
         )
@@ -117,6 +118,6 @@ def main() -> None:
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
-        click.echo(f"lastcall: {os.strerror(error.errno)}", err=True)
+        click.echo(f"{program}: {os.strerror(error.errno)}", err=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise the exit would flush there
         sys.exit(1)

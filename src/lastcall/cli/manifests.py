@@ -3,6 +3,7 @@
 import click
 
 from lastcall.manifests.controller import EXTERNAL, IMAGE, NAMESPACE, OWN
+from lastcall.manifests.daemon_set import CONTAINERD
 
 
 @click.group("manifests")
@@ -34,18 +35,27 @@ def controller_command(*, namespace: str, image: str, replicas: int, attach_deta
 
 
 @command.command("agent")
+@click.option("--image", default=IMAGE, show_default=True, help="The image of its pods.")
+@click.option(
+    "--container-runtime-endpoint", default=CONTAINERD, show_default=True, help="The socket of the CRI runtime."
+)
+@click.option("--access-only", is_flag=True, help="Only its rights: for agents that systemd runs.")
 @click.option("--watchdog-peers", is_flag=True, help="Also what watchdog.peers of its configuration needs.")
 @click.option(
     "--own-node", is_flag=True, help="Also a policy of admission by which an agent writes of its own node alone."
 )
-def agent_command(*, watchdog_peers: bool, own_node: bool) -> None:
-    """What lastcall agent needs to tell that its node goes down, and to keep a watchdog: a ServiceAccount and its roles.
+def agent_command(
+    *, image: str, container_runtime_endpoint: str, access_only: bool, watchdog_peers: bool, own_node: bool
+) -> None:
+    """Everything that lastcall agent needs, itself too: a DaemonSet that observes until its configuration says otherwise.
 
     The key that agents share is not printed: the Secret lastcall-watchdog-peers is made by hand, once.
 
     With --own-node the token of each agent has to be bound to its Node or to a pod there (Kubernetes 1.32).
     """
-    from lastcall.manifests.agent import agent_objects
+    from lastcall.manifests.agent import AgentChoices, agent_access_objects, agent_objects
     from lastcall.manifests.yaml_output import to_yaml
 
-    click.echo(to_yaml(agent_objects(peers=watchdog_peers, own_node=own_node)), nl=False)
+    choices = AgentChoices(image=image, endpoint=container_runtime_endpoint, peers=watchdog_peers, own_node=own_node)
+    access = agent_access_objects(peers=watchdog_peers, own_node=own_node)
+    click.echo(to_yaml(access if access_only else agent_objects(choices)), nl=False)

@@ -1,18 +1,41 @@
-"""The agent's access rights: for its NodeShutdown, its Lease and its watchdog (pure)."""
+"""All objects that ``lastcall agent`` needs in a cluster: its access rights, and itself (pure)."""
 
-from lastcall.manifests import namespaces
+import re
+from dataclasses import dataclass
+
+from lastcall.errors import InvalidInput
+from lastcall.manifests import namespaces, resource_definitions
 from lastcall.manifests import own_node as own_nodes
+from lastcall.manifests.controller import IMAGE, image_violations
+from lastcall.manifests.daemon_set import CONTAINERD, NAME, agent_config_map, agent_daemon_set, agent_labels
 from lastcall.manifests.rbac import Grant, Object
 from lastcall.manifests.role_bindings import role_objects
+from lastcall.model.decoding import quote_value
 from lastcall.names import GROUP, NODES_NAMESPACE, PEERS_SECRET, SYSTEM_NAMESPACE
 
-NAME = "lastcall-agent"
-"""Name of the ServiceAccount, the roles and their bindings."""
+_ENDPOINT = re.compile(r"unix://(/[A-Za-z0-9._-]+){2,}")
 
-_LABELS = {
-    f"app.kubernetes.io/{key}": value
-    for key, value in (("name", "lastcall"), ("component", "agent"), ("part-of", "lastcall"))
-}
+
+@dataclass(frozen=True, kw_only=True)
+class AgentChoices:
+    """The choices that differ between clusters. Raises InvalidInput for an invalid one.
+
+    ``peers``: also what ``watchdog.peers`` of its configuration needs. ``own_node``: also the policy that restricts an
+    agent to its own node.
+    """
+
+    image: str = IMAGE
+    endpoint: str = CONTAINERD
+    peers: bool = False
+    own_node: bool = False
+
+    def __post_init__(self) -> None:
+        wrong = image_violations(self.image)
+        if not _ENDPOINT.fullmatch(self.endpoint):
+            rule = "must be a socket in a directory of its own, such as unix:///run/containerd/containerd.sock"
+            wrong.append(f"--container-runtime-endpoint: {quote_value(self.endpoint)}: {rule}")
+        if wrong:
+            raise InvalidInput("manifests", wrong)
 
 
 def agent_grants(*, peers: bool = False) -> list[Grant]:
@@ -30,13 +53,21 @@ def agent_grants(*, peers: bool = False) -> list[Grant]:
     return [*always, *asked] if peers else always
 
 
-def agent_objects(*, peers: bool = False, own_node: bool = False) -> list[Object]:
-    """The objects in an order in which they can be created; the ServiceAccount's namespace must exist.
+def agent_objects(choices: AgentChoices) -> list[Object]:
+    """All of them, in an order in which they can be created."""
+    return [
+        namespaces.system_namespace(),
+        resource_definitions.node_shutdown_definition(),
+        *agent_access_objects(peers=choices.peers, own_node=choices.own_node),
+        agent_config_map(SYSTEM_NAMESPACE),
+        agent_daemon_set(SYSTEM_NAMESPACE, image=choices.image, endpoint=choices.endpoint),
+    ]
 
-    ``own_node``: also the policy that restricts an agent to its own node.
-    """
-    metadata = {"name": NAME, "namespace": SYSTEM_NAMESPACE, "labels": _LABELS}
+
+def agent_access_objects(*, peers: bool = False, own_node: bool = False) -> list[Object]:
+    """Its ServiceAccount and its rights, in an order in which they can be created; the namespace must exist."""
+    metadata = {"name": NAME, "namespace": SYSTEM_NAMESPACE, "labels": agent_labels()}
     account: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
-    bound = own_nodes.own_node_policy(NAME, SYSTEM_NAMESPACE, _LABELS) if own_node else []
-    roles = role_objects(agent_grants(peers=peers), to=NAME, of=SYSTEM_NAMESPACE, labels=_LABELS)
+    bound = own_nodes.own_node_policy(NAME, SYSTEM_NAMESPACE, agent_labels()) if own_node else []
+    roles = role_objects(agent_grants(peers=peers), to=NAME, of=SYSTEM_NAMESPACE, labels=agent_labels())
     return [namespaces.nodes_namespace(), account, *roles, *bound]

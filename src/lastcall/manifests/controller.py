@@ -12,6 +12,7 @@ from lastcall.manifests import namespaces, resource_definitions
 from lastcall.manifests.controller_grants import all_grants
 from lastcall.manifests.deployment import controller_deployment, disruption_budget
 from lastcall.manifests.labels import NAME, common_labels
+from lastcall.manifests.network_policy import controller_network_policy
 from lastcall.manifests.rbac import Object
 from lastcall.manifests.role_bindings import role_objects
 from lastcall.model.decoding import quote_value
@@ -24,6 +25,11 @@ EXTERNAL, OWN = "external", "own"
 IMAGE = f"lastcall:{__version__}"
 
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]{0,510}")
+
+
+def image_violations(image: str) -> list[str]:
+    """What is wrong with the value of ``--image``; empty if nothing is."""
+    return [] if _IMAGE.fullmatch(image) else [f"--image: {quote_value(image)}: must be the name of an image"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +47,7 @@ class ControllerChoices:
             wrong.append(f"--namespace: {quote_value(self.namespace)}: must be small letters, digits and -, at most 63")
         if self.namespace == NODES_NAMESPACE:
             wrong.append(f"--namespace: {NODES_NAMESPACE}: agents write there, so no election may be held there")
-        if not _IMAGE.fullmatch(self.image):
-            wrong.append(f"--image: {quote_value(self.image)}: must be the name of an image")
+        wrong += image_violations(self.image)
         if self.replicas < 0:
             wrong.append(f"--replicas: {self.replicas}: must be 0 or more")
         if self.attach_detach not in (EXTERNAL, OWN):
@@ -55,9 +60,8 @@ def controller_objects(choices: ControllerChoices) -> list[Object]:
     """All of them, in an order in which they can be created."""
     namespace, detach = choices.namespace, choices.attach_detach == OWN
     return [
-        *(
-            namespaces.namespace_object(one, common_labels()) for one in dict.fromkeys((namespace, SYSTEM_NAMESPACE))
-        ),  # the second place that binds agents
+        *([] if namespace == SYSTEM_NAMESPACE else [namespaces.namespace_object(namespace, common_labels())]),
+        namespaces.system_namespace(),
         namespaces.nodes_namespace(),
         resource_definitions.fence_policy_definition(),
         resource_definitions.node_shutdown_definition(),
@@ -65,6 +69,7 @@ def controller_objects(choices: ControllerChoices) -> list[Object]:
         *role_objects(all_grants(namespace, detach=detach), to=NAME, of=namespace, labels=common_labels()),
         {**_base_object("coordination.k8s.io/v1", "Lease", namespace), "spec": {}},
         disruption_budget(namespace),
+        controller_network_policy(namespace),
         controller_deployment(namespace, image=choices.image, replicas=choices.replicas, detach=detach),
     ]
 

@@ -1,15 +1,23 @@
 """The namespaces of lastcall's objects (pure)."""
 
 from lastcall.manifests.rbac import Object
-from lastcall.names import NODES_NAMESPACE
+from lastcall.names import NODES_NAMESPACE, SYSTEM_NAMESPACE
 
 _OURS = {f"app.kubernetes.io/{key}": "lastcall" for key in ("name", "part-of")}
 
 
-def namespace_object(name: str, labels: dict[str, str]) -> Object:
-    """A namespace that enforces the strictest of the pod security standards."""
-    restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**labels, **restricted}}}
+def namespace_object(name: str, labels: dict[str, str], *, standard: str = "restricted") -> Object:
+    """A namespace that enforces one of the pod security standards, by default the strictest."""
+    enforced = {"pod-security.kubernetes.io/enforce": standard}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**labels, **enforced}}}
+
+
+def system_namespace() -> Object:
+    """The namespace of lastcall's pods, shared by agents and controller, so both make it the same.
+
+    Agents use the host's network and its directories, which the standard ``privileged`` alone permits.
+    """
+    return namespace_object(SYSTEM_NAMESPACE, _OURS, standard="privileged")
 
 
 def nodes_namespace() -> Object:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Sequence
@@ -267,26 +268,28 @@ def host_name() -> str:
 
 
 async def run_agent_beside_kubelet(
-    settings: AgentSettings, endpoint: str, kubelet_unit: str, *, kubeconfig: str = ""
+    settings: AgentSettings, endpoint: str, kubelet_unit: str, *, kubeconfig: str = "", in_cluster: bool = False
 ) -> None:
     """``lastcall agent``: ends the containers at a CRI endpoint, whichever program started them.
 
     ``kubelet_unit`` is the systemd unit that would restart them; "" if there is none. ``kubeconfig`` serves the
     watchdog, the report of a lease on shared storage, and the record of the node's shutdown. The record is written if a
-    kubeconfig, a watchdog or a storage lease is configured.
+    kubeconfig, a watchdog or a storage lease is configured, or ``in_cluster``: by the ServiceAccount of our pod,
+    which is then never ended: $POD_UID names it.
     """
     journals = JournalFiles(settings.state_dir)
     config, _ = load_starting_config(settings.config, journals)
     path = config.static_pod_path
     specs = {"specs": StaticPods(Path(path), settings.node_name)} if path else {}
-    runtime = CriRuntime(endpoint, SystemClock(), node_name=settings.node_name, **specs)
+    own_pod = os.environ.get("POD_UID", "") if in_cluster else ""
+    runtime = CriRuntime(endpoint, SystemClock(), node_name=settings.node_name, own_pod=own_pod, **specs)
     node: NodeFace = KubeletService(kubelet_unit, SystemClock())
     listeners: list[Listener] = []
     watchdog: Keeping | None = functools.partial(watchdog_keeper, node_name=settings.node_name, kubeconfig=kubeconfig)
     async with contextlib.AsyncExitStack() as opened:
         await runtime.open()
         opened.push_async_callback(runtime.close)
-        if kubeconfig or config.watchdog or config.storage_lease:
+        if kubeconfig or in_cluster or config.watchdog or config.storage_lease:
             try:
                 records = await opened.enter_async_context(shutdown_recorder(settings.node_name, kubeconfig))
                 await opened.enter_async_context(

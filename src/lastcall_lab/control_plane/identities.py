@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from lastcall.manifests import agent, own_node
+from lastcall.manifests import agent, daemon_set, own_node
 from lastcall.manifests.rbac import ANYWHERE, role_rules
 from lastcall.names import SYSTEM_NAMESPACE
 from lastcall_lab.apiserver.authorization import bootstrap
@@ -74,7 +74,7 @@ def controller_identity(name: str, resource: str) -> UserInfo:
 MANAGER = UserInfo("system:kube-controller-manager", (_AUTHENTICATED,))
 SCHEDULER = UserInfo("system:kube-scheduler", (_AUTHENTICATED,))
 PROXY = UserInfo("system:kube-proxy", (_AUTHENTICATED,))
-AGENT = service_account_identity(SYSTEM_NAMESPACE, agent.NAME)
+AGENT = service_account_identity(SYSTEM_NAMESPACE, daemon_set.NAME)
 
 
 def agent_identity(node: str) -> UserInfo:
@@ -113,7 +113,7 @@ def cluster_roles() -> Iterator[Object]:
     for account, own in _DRIVER.items():
         yield from _role_and_binding(account, account, _SYSTEM, [rule.as_object() for rule in own])
     anywhere = [grant for grant in agent.agent_grants() if grant.namespace == ANYWHERE]
-    yield from _role_and_binding("agent", agent.NAME, SYSTEM_NAMESPACE, role_rules(anywhere))
+    yield from _role_and_binding("agent", daemon_set.NAME, SYSTEM_NAMESPACE, role_rules(anywhere))
 
 
 def _role_and_binding(part: str, account: str, namespace: str, rules: list[Object]) -> Iterator[Object]:

@@ -421,3 +421,13 @@ async def test_a_connection_that_is_closed_while_it_connects_does_not_stay_open(
     await asyncio.sleep(0.01)
     del connection, call
     gc.collect()  # a channel that is still open warns when it is collected, and the warning fails this test
+
+
+async def test_the_agents_own_pod_is_in_no_list(peer):
+    serve_pods(peer, "agent", "web")
+    runtime = CriRuntime(peer.endpoint, SystemClock(), own_pod="agent")
+    try:
+        for pods in (await runtime.list_pods(), await runtime.refresh_pods()):
+            assert [one.pod.metadata.name for one in pods] == ["web"]
+    finally:
+        await runtime.close()

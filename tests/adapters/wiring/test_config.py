@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import functools
+import json
 import os
 from pathlib import Path
 
@@ -166,3 +168,38 @@ async def test_a_kubeconfig_that_is_not_there_is_done_without_then_and_refused_a
     assert [(roles["watchdog"], roles["listeners"]) for roles in made] == [(None, [])] * in_a_shutdown
     assert (missing in caplog.text) is in_a_shutdown
     assert ("no watchdog until the agent restarts" in caplog.text) is in_a_shutdown
+
+
+@pytest.mark.parametrize("in_cluster", [True, False])
+async def test_an_agent_in_a_pod_announces_the_shutdown_of_its_node(tmp_path, monkeypatch, in_cluster):
+    made, own = [], []
+
+    class Made:
+        def __init__(self, settings, **roles):
+            made.append(roles["listeners"])
+            own.append(roles["runtime"]._own_pod)
+
+        async def run(self):
+            pass
+
+    monkeypatch.setattr(agent, "AgentProgram", Made)
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("POD_UID", "u-1")
+    (tmp_path / "agent.yaml").write_text(HEAD)
+    where = AgentSettings(config=tmp_path / "agent.yaml", state_dir=tmp_path / "state", node_name="n1", metrics=None)
+    run = functools.partial(agent.run_agent_beside_kubelet, where, f"unix://{tmp_path}/cri.sock", "")
+    with pytest.raises(InvalidInput, match="this is no pod") if in_cluster else contextlib.nullcontext():
+        await run(in_cluster=in_cluster)
+    kubeconfig = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "c", "user": {"token": "t"}}],
+    }
+    (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    await run(in_cluster=in_cluster)
+    assert [len(one) for one in made] == ([1] if in_cluster else [0, 0])
+    assert set(own) == {"u-1" if in_cluster else ""}

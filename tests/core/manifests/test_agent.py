@@ -13,6 +13,7 @@ from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import LEASES
 from lastcall.adapters.kube.storage_lease_annotation import KubeStorageAnnotation
 from lastcall.cli.main import cli
+from lastcall.errors import InvalidInput
 from lastcall.manifests import agent, own_node
 from lastcall.manifests.controller import NAMESPACE, ControllerChoices, controller_objects
 from lastcall.manifests.labels import NAME
@@ -120,7 +121,7 @@ def test_an_agent_writes_of_its_own_node_alone(who, about, allowed):
 
 
 def test_the_policy_holds_for_agents_alone_and_for_all_that_they_write():
-    [policy, binding] = agent.agent_objects(own_node=True)[-2:]
+    [policy, binding] = agent.agent_access_objects(own_node=True)[-2:]
     [condition] = policy["spec"]["matchConditions"]
     assert evaluator.evaluate(condition["expression"], {"request": {"userInfo": user()}}) is True
     for name in ("system:serviceaccount:lastcall-system:lastcall-controller", "system:node:n1"):
@@ -140,13 +141,41 @@ def test_the_command_prints_the_policy_where_it_is_asked_for():
     for options in ((), ("--own-node",)):
         result = CliRunner().invoke(cli, ["manifests", "agent", *options])
         assert result.exit_code == 0, result.output
-        kinds[options] = [one["kind"] for one in yaml.safe_load_all(result.output)]
-    added = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"]
-    assert kinds["--own-node",] == [*kinds[()], *added]
+        kinds[options] = {one["kind"] for one in yaml.safe_load_all(result.output)}
+    added = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    assert kinds["--own-node",] - kinds[()] == added
 
 
-def test_the_command_prints_them():
-    result = CliRunner().invoke(cli, ["manifests", "agent"])
+def test_the_command_prints_the_agent_too():
+    result = CliRunner().invoke(cli, ["manifests", "agent", "--image=registry.example/a:1"])
+    assert result.exit_code == 0, result.output
+    found = list(yaml.safe_load_all(result.output))
+    kinds = [one["kind"] for one in found]
+    assert kinds[:3] == ["Namespace", "CustomResourceDefinition", "Namespace"]
+    assert kinds[-2:] == ["ConfigMap", "DaemonSet"]
+    everything = controller_objects(ControllerChoices())
+    assert [one for one in found[:3] if one not in everything] == [], "whoever is applied last changes nothing"
+    [container] = found[-1]["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "registry.example/a:1"
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ({"image": "x y"}, '--image: "x y": must be the name of an image'),
+        ({"endpoint": "/run/x.sock"}, '--container-runtime-endpoint: "/run/x.sock": must be a socket in a directory'),
+        ({"endpoint": "unix:///x.sock"}, '--container-runtime-endpoint: "unix:///x.sock": must be a socket'),
+    ],
+)
+def test_a_choice_that_cannot_be_is_refused(choice, said):
+    with pytest.raises(InvalidInput) as caught:
+        agent.AgentChoices(**choice)
+    [violation] = caught.value.violations
+    assert violation.startswith(said)
+
+
+def test_the_command_prints_its_rights_alone():
+    result = CliRunner().invoke(cli, ["manifests", "agent", "--access-only"])
     assert result.exit_code == 0, result.output
     place, account, *roles = yaml.safe_load_all(result.output)
     assert place in controller_objects(ControllerChoices()), (
@@ -165,7 +194,7 @@ def test_the_command_prints_them():
 
 
 def test_what_cannot_be_judged_is_refused_and_changes_are_judged_as_well():
-    [policy, binding] = agent.agent_objects(own_node=True)[-2:]
+    [policy, binding] = agent.agent_access_objects(own_node=True)[-2:]
     assert policy["spec"]["failurePolicy"] == "Fail"
     rules = policy["spec"]["matchConstraints"]["resourceRules"]
     assert {one["resources"][0]: set(one["operations"]) for one in rules} == {

@@ -12,7 +12,8 @@ pytestmark = pytest.mark.timeout(270)
 
 KINDS = (
     "namespaces,customresourcedefinitions,serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,leases,"
-    "poddisruptionbudgets,deployments"
+    "poddisruptionbudgets,deployments,networkpolicies,configmaps,daemonsets,validatingadmissionpolicies,"
+    "validatingadmissionpolicybindings"
 )
 
 
@@ -53,7 +54,7 @@ def settled(kubectl):
 def test_applied_twice_it_changes_nothing(kubectl, manifests):
     assert {line.rpartition(" ")[2] for line in kubectl("apply -f -", given=manifests).splitlines()} == {"created"}
     before = settled(kubectl)
-    assert len(before) == 16
+    assert len(before) == 17
     said = kubectl("apply -f -", given=manifests).splitlines()
     # kubectl sends the selector of every budget at each apply: policy/v1 gives it the patch strategy "replace".
     assert [line for line in said if not line.endswith("unchanged")] in (
@@ -61,13 +62,27 @@ def test_applied_twice_it_changes_nothing(kubectl, manifests):
         ["poddisruptionbudget.policy/lastcall-controller configured"],
     )
     assert revisions(kubectl) == before
-    said = kubectl("apply -f -", given=printed("agent")).splitlines()
-    assert [line for line in said if not line.endswith("created")] == ["namespace/lastcall-nodes unchanged"]
+
+
+@pytest.mark.parametrize("line", ["apply -f -", "apply --server-side -f -"])
+def test_agent_and_controller_applied_twice_change_nothing(kubectl, manifests, line):
+    both = printed("agent", "--own-node", "--watchdog-peers") + manifests
+    kubectl(line, given=both)
+    kubectl.until(
+        "get daemonset -n lastcall-system lastcall-agent -o jsonpath={.metadata.generation}={.status.observedGeneration}",
+        lambda said: said == "1=1",
+    )
+    before = settled(kubectl)
+    assert len(before) == 17 + 11
+    said = kubectl(line, given=both).splitlines()
+    changed = [one for one in said if not one.endswith(("unchanged", "serverside-applied"))]
+    assert changed in ([], ["poddisruptionbudget.policy/lastcall-controller configured"])
+    assert revisions(kubectl) == before
 
 
 def test_applied_twice_by_the_server_it_changes_nothing(kubectl, manifests):
     line = "apply --server-side -f -"
-    assert len(kubectl(line, given=manifests).splitlines()) == 16
+    assert len(kubectl(line, given=manifests).splitlines()) == 17
     before = settled(kubectl)
     kubectl(line, given=manifests)
     assert revisions(kubectl) == before

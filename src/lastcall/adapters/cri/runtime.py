@@ -37,7 +37,7 @@ class CriRuntime:
     """Stops containers through the CRI at ``endpoint``, such as ``unix:///run/containerd/containerd.sock``.
 
     ``specs`` returns the pods of the manifests; it is called at each listing. Static pods carry ``node_name`` in their
-    names. Between ``open`` and ``close`` the list of pods is refreshed in the background; otherwise each listing reads
+    names. The pod with the uid ``own_pod`` is in no list: an agent must not end itself. Between ``open`` and ``close`` the list of pods is refreshed in the background; otherwise each listing reads
     it.
     """
 
@@ -48,8 +48,10 @@ class CriRuntime:
         *,
         specs: Callable[[], Specs] = dict[tuple[str, str], Pod],
         node_name: str = "",
+        own_pod: str = "",
     ) -> None:
         self.connection = CriConnection(endpoint)
+        self._own_pod = own_pod
         self._clock = clock
         self._mirror = PodCache(self.connection, clock, specs=specs, node_name=node_name)
         self._ended: set[str] = set()
@@ -72,11 +74,14 @@ class CriRuntime:
 
     async def list_pods(self) -> Sequence[RunningPod]:
         """The pods as of the last event; if several listeners cannot get events, of the last ten seconds."""
-        return await self._mirror.pods()
+        return self._without_own_pod(await self._mirror.pods())
 
     async def refresh_pods(self) -> Sequence[RunningPod]:
         """The pods, read anew."""
-        return await self._mirror.list_pods()
+        return self._without_own_pod(await self._mirror.list_pods())
+
+    def _without_own_pod(self, pods: Sequence[RunningPod]) -> Sequence[RunningPod]:
+        return [one for one in pods if one.pod.metadata.uid != self._own_pod] if self._own_pod else pods
 
     async def reread_pod(self, live: RunningPod) -> RunningPod | None:
         """Reads one pod by its sandbox: includes containers that the kubelet has started since ``live`` was listed."""

@@ -16,7 +16,8 @@ from lastcall.adapters.kube.transport import Transport
 from lastcall.adapters.kube.watchdog_lease import KubeWatchdogLease
 from lastcall.graceful.agent import AgentStatus
 from lastcall.graceful.state_machine import AgentState
-from lastcall.manifests.agent import NAME, agent_objects
+from lastcall.manifests.agent import agent_access_objects
+from lastcall.manifests.daemon_set import NAME
 from lastcall.model.watchdog import WatchdogSettings
 from lastcall.names import SYSTEM_NAMESPACE
 from lastcall.ports.node import Clock
@@ -182,7 +183,7 @@ class SimulatedWatchdogs:
         for name in (SYSTEM_NAMESPACE, names.NODES_NAMESPACE):
             await create_object(admin, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         await create_object(admin, secret)
-        for obj in agent_objects(peers=True) if rights else ():
+        for obj in agent_access_objects(peers=True) if rights else ():
             await create_object(admin, obj)
 
 

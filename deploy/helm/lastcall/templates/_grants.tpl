@@ -1,0 +1,351 @@
+{{- /* Written by tools/helm_chart.py: change src/lastcall/manifests, not this file. */ -}}
+{{- define "lastcall.grants.agent" -}}
+- namespace: ""
+  rules:
+    # its node's own word on its going down
+    - apiGroups:
+      - lastcall.dev
+      resources:
+      - nodeshutdowns
+      verbs:
+      - create
+      - patch
+- namespace: "lastcall-nodes"
+  rules:
+    # the Lease of its node, which promises the watchdog's reset, and tells of leases on shared storage
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      verbs:
+      - get
+      - create
+      - patch
+{{- end }}
+
+{{- define "lastcall.grants.agent.peers" -}}
+- namespace: ""
+  rules:
+    # its node's own word on its going down
+    - apiGroups:
+      - lastcall.dev
+      resources:
+      - nodeshutdowns
+      verbs:
+      - create
+      - patch
+    # which nodes there are, and where they are asked
+    - apiGroups:
+      - ''
+      resources:
+      - nodes
+      verbs:
+      - list
+- namespace: "lastcall-nodes"
+  rules:
+    # the Lease of its node, which promises the watchdog's reset, and tells of leases on shared storage
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      verbs:
+      - get
+      - create
+      - patch
+- namespace: "lastcall-system"
+  rules:
+    # the keys that agents share
+    - apiGroups:
+      - ''
+      resources:
+      - secrets
+      resourceNames:
+      - lastcall-watchdog-peers
+      verbs:
+      - get
+{{- end }}
+
+{{- define "lastcall.grants.controller.external" -}}
+- namespace: ""
+  rules:
+    # watched; read live, marked, tainted and untainted
+    - apiGroups:
+      - ''
+      resources:
+      - nodes
+      verbs:
+      - get
+      - list
+      - watch
+      - patch
+    # of nodes in trouble: read live, deleted, also by force; what replaces them
+    - apiGroups:
+      - ''
+      resources:
+      - pods
+      verbs:
+      - get
+      - list
+      - delete
+    # a pod that is deleted by force has failed, says its status before
+    - apiGroups:
+      - ''
+      resources:
+      - pods/status
+      verbs:
+      - patch
+    # which claim a volume that is attached belongs to
+    - apiGroups:
+      - ''
+      resources:
+      - persistentvolumes
+      verbs:
+      - get
+    # watched; read live and deleted if nobody else does
+    - apiGroups:
+      - storage.k8s.io
+      resources:
+      - volumeattachments
+      verbs:
+      - list
+      - watch
+    # what is done is told on the Node and the pods
+    - apiGroups:
+      - ''
+      resources:
+      - events
+      verbs:
+      - create
+    # what is to be done
+    - apiGroups:
+      - lastcall.dev
+      resources:
+      - fencepolicies
+      verbs:
+      - list
+      - watch
+    # whether a policy is heeded
+    - apiGroups:
+      - lastcall.dev
+      resources:
+      - fencepolicies/status
+      verbs:
+      - patch
+    # what nodes say of their own going down
+    - apiGroups:
+      - lastcall.dev
+      resources:
+      - nodeshutdowns
+      verbs:
+      - get
+      - list
+      - watch
+- namespace: "kube-node-lease"
+  rules:
+    # when nodes were heard
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      verbs:
+      - get
+      - list
+      - watch
+- namespace: "lastcall-nodes"
+  rules:
+    # by which agents promise a watchdog's reset
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      verbs:
+      - get
+      - list
+      - watch
+- namespace: "{{ .Release.Namespace }}"
+  rules:
+    # who leads
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      resourceNames:
+      - lastcall-controller
+      verbs:
+      - get
+      - patch
+    # the Lease is made anew if somebody deletes it
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      verbs:
+      - create
+    # the credentials of fences, read when they are needed
+    - apiGroups:
+      - ''
+      resources:
+      - secrets
+      verbs:
+      - get
+{{- end }}
+
+{{- define "lastcall.grants.controller.own" -}}
+- namespace: ""
+  rules:
+    # watched; read live, marked, tainted and untainted
+    - apiGroups:
+      - ''
+      resources:
+      - nodes
+      verbs:
+      - get
+      - list
+      - watch
+      - patch
+    # of nodes in trouble: read live, deleted, also by force; what replaces them
+    - apiGroups:
+      - ''
+      resources:
+      - pods
+      verbs:
+      - get
+      - list
+      - delete
+    # a pod that is deleted by force has failed, says its status before
+    - apiGroups:
+      - ''
+      resources:
+      - pods/status
+      verbs:
+      - patch
+    # which claim a volume that is attached belongs to
+    - apiGroups:
+      - ''
+      resources:
+      - persistentvolumes
+      verbs:
+      - get
+    # watched; read live and deleted if nobody else does
+    - apiGroups:
+      - storage.k8s.io
+      resources:
+      - volumeattachments
+      verbs:
+      - get
+      - list
+      - watch
+      - delete
+    # what is done is told on the Node and the pods
+    - apiGroups:
+      - ''
+      resources:
+      - events
+      verbs:
+      - create
+    # what is to be done
+    - apiGroups:
+      - lastcall.dev
+      resources:
+      - fencepolicies
+      verbs:
+      - list
+      - watch
+    # whether a policy is heeded
+    - apiGroups:
+      - lastcall.dev
+      resources:
+      - fencepolicies/status
+      verbs:
+      - patch
+    # what nodes say of their own going down
+    - apiGroups:
+      - lastcall.dev
+      resources:
+      - nodeshutdowns
+      verbs:
+      - get
+      - list
+      - watch
+- namespace: "kube-node-lease"
+  rules:
+    # when nodes were heard
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      verbs:
+      - get
+      - list
+      - watch
+- namespace: "lastcall-nodes"
+  rules:
+    # by which agents promise a watchdog's reset
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      verbs:
+      - get
+      - list
+      - watch
+- namespace: "{{ .Release.Namespace }}"
+  rules:
+    # who leads
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      resourceNames:
+      - lastcall-controller
+      verbs:
+      - get
+      - patch
+    # the Lease is made anew if somebody deletes it
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      verbs:
+      - create
+    # the credentials of fences, read when they are needed
+    - apiGroups:
+      - ''
+      resources:
+      - secrets
+      verbs:
+      - get
+{{- end }}
+
+{{- define "lastcall.ownNodePolicy" -}}
+failurePolicy: Fail
+matchConstraints:
+  resourceRules:
+  - apiGroups:
+    - coordination.k8s.io
+    apiVersions:
+    - v1
+    operations:
+    - CREATE
+    - UPDATE
+    resources:
+    - leases
+    scope: '*'
+  - apiGroups:
+    - lastcall.dev
+    apiVersions:
+    - v1alpha1
+    operations:
+    - CREATE
+    - UPDATE
+    resources:
+    - nodeshutdowns
+    scope: '*'
+matchConditions:
+- name: an-agent
+  expression: request.userInfo.username == 'system:serviceaccount:lastcall-system:lastcall-agent'
+validations:
+- expression: has(request.userInfo.extra) && 'authentication.kubernetes.io/node-name' in request.userInfo.extra && request.userInfo.extra['authentication.kubernetes.io/node-name'] == [object.metadata.name]
+  message: 'an agent writes of its own node alone: its token has to be bound to that Node, or to a pod there'
+  reason: Forbidden
+{{- end }}

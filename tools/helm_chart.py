@@ -1,0 +1,91 @@
+"""Writes what deploy/helm/lastcall has from the Python manifests: the grants with their reasons, the definitions.
+
+``python tools/helm_chart.py`` writes the files, ``--check`` compares them. What has values is written by hand and
+compared object by object in tests/system/helm/test_rendered_chart.py.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+import yaml
+
+from lastcall.manifests import agent, daemon_set, own_node, resource_definitions
+from lastcall.manifests.controller import EXTERNAL, OWN
+from lastcall.manifests.controller_grants import all_grants
+from lastcall.manifests.rbac import ANYWHERE, role_rules
+from lastcall.names import SYSTEM_NAMESPACE
+
+TEMPLATES = Path(__file__).parents[1] / "deploy/helm/lastcall/templates"
+WRITTEN = "{{- /* Written by tools/helm_chart.py: change src/lastcall/manifests, not this file. */ -}}\n"
+RELEASE = "{{ .Release.Namespace }}"
+
+
+def dump(value):
+    """YAML in the order of the fields."""
+    text = yaml.safe_dump(value, sort_keys=False, width=10_000)
+    if "{{" in text:
+        raise SystemExit("a manifest has {{ in it, which Helm would take for a template")
+    return text
+
+
+def indent(text, width):
+    """Each line that is not empty, moved to the right."""
+    return re.sub(r"^(?=.)", " " * width, text, flags=re.MULTILINE)
+
+
+def grants_template(name, grants):
+    """A list of places, each with its rules and the reason of each rule."""
+    lines = [f'{{{{- define "lastcall.grants.{name}" -}}}}\n']
+    for place in dict.fromkeys(one.namespace for one in grants):
+        namespace = "" if place == ANYWHERE else place
+        lines.append(f'- namespace: "{namespace}"\n  rules:\n')
+        there = [one for one in grants if one.namespace == place]
+        lines += [f"    # {one.why}\n{indent(dump(role_rules([one])), 4)}" for one in there]
+    return "".join(lines) + "{{- end }}\n"
+
+
+def grants_file():
+    """The grants of both components for each choice, and the agents' admission policy, as named templates."""
+    parts = [
+        grants_template("agent", agent.agent_grants()),
+        grants_template("agent.peers", agent.agent_grants(peers=True)),
+        *(grants_template(f"controller.{who}", all_grants(RELEASE, detach=who == OWN)) for who in (EXTERNAL, OWN)),
+    ]
+    [policy, _] = own_node.own_node_policy(daemon_set.NAME, SYSTEM_NAMESPACE, {})
+    parts.append(f'{{{{- define "lastcall.ownNodePolicy" -}}}}\n{dump(policy["spec"])}{{{{- end }}}}\n')
+    return WRITTEN + "\n".join(parts)
+
+
+def definition_template(definition):
+    """As a template, because Helm never upgrades what is in ``crds/``; kept at an uninstall, with all its objects."""
+    head = {key: definition[key] for key in ("apiVersion", "kind")}
+    metadata = definition["metadata"]
+    labels = metadata.get("labels", {})
+    return (
+        f"---\n{dump(head)}metadata:\n  name: {metadata['name']}\n"
+        "  annotations:\n    helm.sh/resource-policy: keep\n"
+        f"  labels:\n{indent(dump(labels), 4) if labels else ''}"
+        '    {{- include "lastcall.chartLabels" . | nindent 4 }}\n'
+        f"{dump({'spec': definition['spec']})}"
+    )
+
+
+def definitions_file():
+    """Both definitions."""
+    found = (resource_definitions.fence_policy_definition(), resource_definitions.node_shutdown_definition())
+    return f"{WRITTEN}{{{{- if .Values.crds.install }}}}\n{''.join(map(definition_template, found))}{{{{- end }}}}\n"
+
+
+def main():
+    """Writes or compares both files."""
+    files = {"_grants.tpl": grants_file(), "customresourcedefinitions.yaml": definitions_file()}
+    for name, text in files.items():
+        path = TEMPLATES / name
+        if "--check" in sys.argv and path.read_text() != text:
+            sys.exit(f"{path} is not current: run python tools/helm_chart.py")
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
