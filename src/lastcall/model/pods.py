@@ -96,9 +96,10 @@ class LifecycleHandler(Facts, frozen=True):
 
 
 class Lifecycle(Facts, frozen=True):
-    """The lifecycle hooks of a container."""
+    """The lifecycle hooks of a container, and the signal that stops it ("" if none is configured; KEP-4960)."""
 
     pre_stop: LifecycleHandler | None = None
+    stop_signal: str = ""
 
 
 class ContainerPort(Facts, frozen=True):
@@ -132,12 +133,31 @@ class EmptyDir(Facts, frozen=True):
     """A directory with the lifetime of the pod."""
 
 
+class PersistentClaimSource(Facts, frozen=True):
+    """A PersistentVolumeClaim of the pod's namespace."""
+
+    claim_name: str
+
+
+class EphemeralSource(Facts, frozen=True):
+    """A claim that is made for the pod and named after it (``POD-VOLUME``)."""
+
+
+class InlineCsiSource(Facts, frozen=True):
+    """A volume that a CSI driver makes for the pod alone."""
+
+    driver: str
+
+
 class Volume(Facts, frozen=True):
-    """A volume of the two kinds that need no cluster; other kinds are not read."""
+    """A volume: of the two kinds that need no cluster, or of those that a node unmounts; other kinds are not read."""
 
     name: str
     host_path: HostPath | None = None
     empty_dir: EmptyDir | None = None
+    persistent_volume_claim: PersistentClaimSource | None = None
+    ephemeral: EphemeralSource | None = None
+    csi: InlineCsiSource | None = None
 
 
 class VolumeMount(Facts, frozen=True):
@@ -169,6 +189,11 @@ class Container(Facts, frozen=True):
         """The preStop hook, if it has an action."""
         hook = self.lifecycle.pre_stop if self.lifecycle else None
         return hook if hook and (hook.exec or hook.http_get or hook.sleep) else None
+
+    @property
+    def stop_signal(self) -> str:
+        """The configured stop signal, such as ``SIGUSR1``; "" if the runtime chooses it (the image's, or SIGTERM)."""
+        return self.lifecycle.stop_signal if self.lifecycle else ""
 
 
 class PodSpec(Facts, frozen=True):
@@ -233,6 +258,16 @@ def pod_priority(pod: Pod) -> int:
     if pod.spec.priority is not None:
         return pod.spec.priority
     return SYSTEM_CLASSES.get(pod.spec.priority_class_name, 0)
+
+
+def asked_grace(pod: Pod) -> int | None:
+    """The grace period in seconds that the pod asks for: its own, or that of its deletion if it is smaller.
+
+    None if neither is known. The kubelet, too, only shortens a grace period (pkg/kubelet/pod_workers.go:
+    calculateEffectiveGracePeriod).
+    """
+    known = (pod.spec.termination_grace_period_seconds, pod.metadata.deletion_grace_period_seconds)
+    return min((seconds for seconds in known if seconds is not None), default=None)
 
 
 def list_sidecars(pod: Pod) -> tuple[Container, ...]:
