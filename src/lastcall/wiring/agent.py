@@ -17,7 +17,6 @@ from lastcall.adapters.kube.node_shutdown_recorder import RecordingNodeFace
 from lastcall.adapters.logind.delay_limit_files import LogindConf
 from lastcall.adapters.logind.lock_keeper import choose_lock_keeper
 from lastcall.adapters.logind.session import SystemLogind
-from lastcall.adapters.pods.static_pods import StaticPods
 from lastcall.adapters.state.agent_lock import AgentLock
 from lastcall.adapters.state.journal_files import JournalFiles
 from lastcall.adapters.systemd import notification
@@ -35,6 +34,7 @@ from lastcall.model.shutdown import JournalEvent, PodStarted, from_lines
 from lastcall.model.shutdown_fold import fold_events
 from lastcall.ports.node import DelayLimitFiles, LockKeeper, Logind, NodeFace, PodRuntime
 from lastcall.wiring.config import is_shutdown_under_way, load_config, load_starting_config
+from lastcall.wiring.own_pods import own_pod_sources
 from lastcall.wiring.records import shutdown_recorder
 from lastcall.wiring.storage import storage_lease_reporter
 from lastcall.wiring.watchdog import AgentWatchdog, Keeping, watchdog_keeper
@@ -271,18 +271,23 @@ async def run_agent_beside_kubelet(
     """``lastcall agent``: ends the containers at a CRI endpoint, whichever program started them.
 
     ``kubelet_unit`` is the systemd unit that would restart them; "" if there is none. ``kubeconfig`` serves the
-    watchdog, the report of a lease on shared storage, and the record of the node's shutdown. The record is written if a
-    kubeconfig, a watchdog or a storage lease is configured.
+    watchdog, the report of a lease on shared storage, the record of the node's shutdown, and the watch of its pods. The
+    record is written if a kubeconfig, a watchdog or a storage lease is configured. The watch also works with the
+    kubelet's identity (``find_node_access``).
     """
     journals = JournalFiles(settings.state_dir)
     config, _ = load_starting_config(settings.config, journals)
-    path = config.static_pod_path
-    specs = {"specs": StaticPods(Path(path), settings.node_name)} if path else {}
-    runtime = CriRuntime(endpoint, SystemClock(), node_name=settings.node_name, **specs)
     node: NodeFace = KubeletService(kubelet_unit, SystemClock())
-    listeners: list[Listener] = []
     watchdog: Keeping | None = functools.partial(watchdog_keeper, node_name=settings.node_name, kubeconfig=kubeconfig)
     async with contextlib.AsyncExitStack() as opened:
+        own_pods = await opened.enter_async_context(
+            own_pod_sources(
+                settings.node_name, settings.state_dir, static_pod_path=config.static_pod_path, kubeconfig=kubeconfig
+            )
+        )
+        listeners: list[Listener] = [own_pods.record_event]
+        runtime = CriRuntime(endpoint, SystemClock(), node_name=settings.node_name, sources=own_pods.current_sources)
+        own_pods.on_change = runtime.refresh_soon
         await runtime.open()
         opened.push_async_callback(runtime.close)
         if kubeconfig or config.watchdog or config.storage_lease:
@@ -291,7 +296,7 @@ async def run_agent_beside_kubelet(
                 await opened.enter_async_context(
                     storage_lease_reporter(config.storage_lease, settings.node_name, kubeconfig)
                 )
-                node, listeners = RecordingNodeFace(node, records), [records.record_event]
+                node, listeners = RecordingNodeFace(node, records), [*listeners, records.record_event]
             except InvalidInput as error:
                 if not is_shutdown_under_way(journals):
                     raise
