@@ -59,7 +59,7 @@ class AgentSettings:
     node_name: str
     metrics: tuple[str, int] | None
     logind_root: Path = Path("/")
-    """The directory that holds ``etc/systemd``; not / only for a private logind."""
+    """The directory that holds ``etc`` and ``proc``; not / only for a private logind."""
 
 
 class AgentProgram:
@@ -282,7 +282,11 @@ async def run_agent_beside_kubelet(
     async with contextlib.AsyncExitStack() as opened:
         own_pods = await opened.enter_async_context(
             own_pod_sources(
-                settings.node_name, settings.state_dir, static_pod_path=config.static_pod_path, kubeconfig=kubeconfig
+                settings.node_name,
+                settings.state_dir,
+                static_pod_path=config.static_pod_path,
+                kubeconfig=kubeconfig,
+                root=settings.logind_root,
             )
         )
         listeners: list[Listener] = [own_pods.record_event]
