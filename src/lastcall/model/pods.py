@@ -192,8 +192,9 @@ class Container(Facts, frozen=True):
 
     @property
     def stop_signal(self) -> str:
-        """The configured stop signal, such as ``SIGUSR1``; "" if the runtime chooses it (the image's, or SIGTERM)."""
-        return self.lifecycle.stop_signal if self.lifecycle else ""
+        """The configured stop signal, such as ``SIGUSR1``; "" for SIGTERM, or if the runtime takes the image's."""
+        signal = self.lifecycle.stop_signal if self.lifecycle else ""
+        return "" if signal == "SIGTERM" else signal
 
 
 class PodSpec(Facts, frozen=True):
