@@ -1,4 +1,4 @@
-"""The agent's access rights: for its NodeShutdown, its Lease and its watchdog (pure)."""
+"""The agent's access rights: for its NodeShutdown, its Lease, its watchdog and its pods' specs (pure)."""
 
 from lastcall.manifests import namespaces
 from lastcall.manifests import own_node as own_nodes
@@ -21,6 +21,9 @@ def agent_grants(*, peers: bool = False) -> list[Grant]:
     why = "the Lease of its node, which promises the watchdog's reset, and tells of leases on shared storage"
     always = [
         Grant("nodeshutdowns", ("create", "patch"), "its node's own word on its going down", GROUP),
+        Grant(
+            "pods", ("list", "watch"), "priorities, hooks and sidecars of its node's pods; a role cannot name the node"
+        ),
         Grant("leases", verbs, why, "coordination.k8s.io", NODES_NAMESPACE),
     ]
     asked = [

@@ -6,15 +6,16 @@ import pytest
 
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.own_pods import KEPT_DELETED, OwnPods
-from lastcall.adapters.kube.resources import NODES, PODS, dict_resource
+from lastcall.adapters.kube.resources import NAMESPACES, NODES, PODS, dict_resource
 from lastcall.aio import OrderedTaskGroup
 from lastcall.errors import ApiNotPermitted, Unavailable
+from lastcall.manifests.agent import agent_objects
 from lastcall.names import MIRROR_ANNOTATION
 from lastcall_lab import virtual
 from lastcall_lab.apiserver import ApiServer
 from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode
 from lastcall_lab.apiserver.server.in_process import InProcessTransport
-from lastcall_lab.control_plane.identities import kubelet_identity
+from lastcall_lab.control_plane.identities import agent_identity, kubelet_identity
 
 ACCOUNTS = dict_resource("", "v1", "serviceaccounts")
 SPEC = {"containers": [{"name": "main", "image": "i"}]}
@@ -115,6 +116,35 @@ def test_another_nodes_pods_are_refused_and_the_reason_is_known():
             await world.client.list(PODS)
 
     lives(scene, node="n2")
+
+
+def test_an_agents_service_account_may_watch_them_too():
+    """By the roles of ``lastcall manifests agent``."""
+
+    async def scene(world):
+        await world.admin.create(NAMESPACES, {"metadata": {"name": "lastcall-system"}})
+        for obj in agent_objects():
+            await world.admin.apply(_resource(obj), obj["metadata"]["name"], obj, namespace=_namespace(obj))
+        uid = await world.pod("first")
+        account = Client(InProcessTransport(world.server, agent_identity("n1")))
+        own = OwnPods(account, "n1", clock=world.clock, random=Random(1), on_change=lambda: None)
+        world.tasks.start(own.run(), "watch")
+        await world.clock.sleep(1)
+        assert (own.in_sync, list(own.pods)) == (True, [uid])
+        await world.pod("second")
+        await world.clock.sleep(1)
+        assert len(own.pods) == 2
+
+    lives(scene)
+
+
+def _resource(obj):
+    group, _, version = obj["apiVersion"].rpartition("/")
+    return dict_resource(group, version, obj["kind"].lower() + "s")
+
+
+def _namespace(obj):
+    return obj["metadata"].get("namespace", "")
 
 
 def test_a_mirror_pod_is_known_by_the_uid_of_its_static_pod():

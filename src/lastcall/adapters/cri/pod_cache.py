@@ -65,14 +65,9 @@ class PodCache:
 
     async def list_pods(self) -> Sequence[RunningPod]:
         """Reads the list anew and stores it; raises Unavailable."""
-        ready = cri.PodSandboxFilter(state=cri.PodSandboxStateValue(state=cri.SANDBOX_READY))
-        running = cri.ContainerFilter(state=cri.ContainerStateValue(state=cri.CONTAINER_RUNNING))
-        # Containers are listed first: the sandbox of a listed container then exists already.
-        containers = await self._connection.call("ListContainers", cri.ListContainersRequest(filter=running))
-        sandboxes = await self._connection.call("ListPodSandbox", cri.ListPodSandboxRequest(filter=ready))
-        found, notes = join_pods(
-            sandboxes.items, containers.containers, sources=self._sources(), node_name=self._node_name
-        )
+        containers, sandboxes = await _list_running(self._connection)
+        sources = self._sources()  # after the lists, so that it knows what it can about them
+        found, notes = join_pods(sandboxes.items, containers.containers, sources=sources, node_name=self._node_name)
         self._log_new_notes(notes)
         self._pods = found
         self._good_until = self._clock.boottime() + KEEP
@@ -128,6 +123,24 @@ class PodCache:
             await self._clock.sleep(_RETRY[min(failures, len(_RETRY) - 1)])
             failures += 1
             self._changed.set()
+
+
+async def read_running_pods(
+    connection: CriConnection, sources: SpecSources, node_name: str
+) -> tuple[list[RunningPod], list[str]]:
+    """Reads the pods once: those with running containers, and notes as of ``join_pods``. Raises Unavailable."""
+    containers, sandboxes = await _list_running(connection)
+    return join_pods(sandboxes.items, containers.containers, sources=sources, node_name=node_name)
+
+
+async def _list_running(
+    connection: CriConnection,
+) -> tuple[cri.ListContainersResponse, cri.ListPodSandboxResponse]:
+    ready = cri.PodSandboxFilter(state=cri.PodSandboxStateValue(state=cri.SANDBOX_READY))
+    running = cri.ContainerFilter(state=cri.ContainerStateValue(state=cri.CONTAINER_RUNNING))
+    # Containers are listed first: the sandbox of a listed container then exists already.
+    containers = await connection.call("ListContainers", cri.ListContainersRequest(filter=running))
+    return containers, await connection.call("ListPodSandbox", cri.ListPodSandboxRequest(filter=ready))
 
 
 def broadcasts_events(version: cri.VersionResponse) -> bool:

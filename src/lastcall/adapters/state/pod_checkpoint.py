@@ -45,7 +45,7 @@ class PodCheckpoint:
     def read(self) -> dict[str, Pod]:
         """The pods of the last write by ``runtime_uid``; logs why a file is not used, and returns none then. Blocks."""
         try:
-            return decode_checkpoint(_read_own_file(self._path))
+            return read_checkpoint(self._path.parent)
         except FileNotFoundError:
             pass
         except (OSError, ValueError) as error:
@@ -96,6 +96,11 @@ class PodCheckpoint:
         if problem and problem != self._told:
             log.warning("%s", problem)
         self._told = problem
+
+
+def read_checkpoint(state_dir: Path) -> dict[str, Pod]:
+    """The pods of the checkpoint by ``runtime_uid``. Raises OSError, or ValueError if the file is not to be trusted."""
+    return decode_checkpoint(_read_own_file(state_dir / NAME))
 
 
 def _read_own_file(path: Path) -> bytes:
