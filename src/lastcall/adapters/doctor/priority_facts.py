@@ -21,6 +21,9 @@ from lastcall.doctor.facts import PriorityFacts, UnknownFact
 from lastcall.model.own_pods import runtime_uid
 from lastcall.model.pods import Pod
 
+_NAME = "hostname-override"
+"""The kubelet's flag for its Node's name."""
+
 
 async def gather_priorities(
     endpoint: str, state_dir: Path, *, static_pod_path: str, kubeconfig: str, root: Path
@@ -29,13 +32,14 @@ async def gather_priorities(
 
     ``kubeconfig`` and ``root`` as in ``find_node_access``.
     """
-    node_name = _node_name(root)
+    node_name = await asyncio.to_thread(_node_name, root)
     watched = await await_probe(_list_own_pods(node_name, kubeconfig, root))
-    checkpoint = run_probe(lambda: read_checkpoint(state_dir))
+    checkpoint = await await_probe(asyncio.to_thread(read_checkpoint, state_dir))
+    manifests = StaticPods(Path(static_pod_path), node_name) if static_pod_path else dict[tuple[str, str], Pod]
     known = SpecSources(
         watched={} if isinstance(watched, UnknownFact) else watched,
         checkpoint={} if isinstance(checkpoint, UnknownFact) else checkpoint,
-        manifests=StaticPods(Path(static_pod_path), node_name)() if static_pod_path else {},
+        manifests=await asyncio.to_thread(manifests),
     )
     runtime = CriConnection(endpoint)
     try:
@@ -63,8 +67,5 @@ async def _list_own_pods(node_name: str, kubeconfig: str, root: Path) -> PodsByU
 def _node_name(root: Path) -> str:
     """The name under which the kubelet here registers its Node."""
     process = run_probe(lambda: find_kubelet_process(root))
-    given = "" if process is None or isinstance(process, UnknownFact) else flag_value(process.arguments, _NAME_FLAG)
+    given = "" if process is None or isinstance(process, UnknownFact) else flag_value(process.arguments, _NAME)
     return given or socket.gethostname().lower()
-
-
-_NAME_FLAG = "hostname-override"
