@@ -82,6 +82,7 @@ class OwnPodSources:
 
     async def _watch_pods(self) -> None:
         access = await self._find_access()
+        log.info("the specs of this node's pods are read from %s", access.endpoint.netloc)
         http = HttpsTransport(access.endpoint, access.credentials)
         self.client = Client(http, manager="lastcall-agent")
         random = Random()  # noqa: S311 - spreads the pauses of the watch
