@@ -128,6 +128,11 @@ CONTAINER_RESTARTS = _define_name(
 CONFIG_SOURCE = _define_name(
     "annotation", "kubernetes.io/config.source", "on sandboxes: `file` and `http` are static pods"
 )
+MIRROR_ANNOTATION = _define_name(
+    "annotation",
+    "kubernetes.io/config.mirror",
+    "on mirror pods, set by the kubelet: the uid of the static pod's sandbox",
+)
 
 POD_ADDRESS = _define_name(
     "annotation", f"{GROUP}/pod-address", "on the lab's sandboxes, which use the host's network: the pod's own address"

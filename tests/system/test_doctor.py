@@ -10,6 +10,7 @@ from support.doctor.host import ASKS, KUBELET, Host, a_host  # noqa: F401  (fixt
 from support.host.logind import private_logind  # noqa: F401  (fixtures)
 from support.runtimes.scripted_cri import scripted_cri
 
+from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.logind.session import SystemLogind
 from lastcall.adapters.state.agent_lock import AgentLock
 from lastcall_lab.private_logind import SystemdResponse
@@ -39,7 +40,9 @@ async def test_a_healthy_host_passes(host, private_logind, tmp_path):  # noqa: F
     await host.reload()
     agent = AgentLock(host.state)
     await asyncio.to_thread(agent.acquire)
-    async with scripted_cri(tmp_path) as (_, host.endpoint), host.lock("lastcall"):
+    async with scripted_cri(tmp_path) as (peer, host.endpoint), host.lock("lastcall"):
+        peer.answers["ListContainers"] = lambda *_: cri.ListContainersResponse()
+        peer.answers["ListPodSandbox"] = lambda *_: cri.ListPodSandboxResponse()
         said = await host.doctor()
         text = await host.doctor(output="text")
     agent.release()

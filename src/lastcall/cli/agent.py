@@ -35,7 +35,8 @@ def _validate_service(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.option(
     "--kubeconfig",
     metavar="FILE",
-    help="As kubectl has it: where the node tells that it goes down.  [default: with a watchdog as kubectl finds it, else none]",
+    help="As kubectl has it: where the node tells that it goes down, and its pods are read."
+    "  [default: for its pods the kubelet's; with a watchdog as kubectl finds it, else none]",
 )
 @click.option(
     "--in-cluster",

@@ -35,7 +35,7 @@ _MARKS = {"ok": "ok", "warning": "warn", "failure": "FAIL", "unknown": "?"}
     "--kubeconfig",
     metavar="FILE",
     help="As kubectl has it: kube-controller-manager, FencePolicies, and the watchdog's peers, are looked for in the cluster."
-    "  [default: the cluster is not asked]",
+    "  [default: only this node's pods, as the kubelet's identity]",
 )
 @click.option("--logind-root", type=click.Path(path_type=Path), default=Path("/"), hidden=True)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -80,13 +80,20 @@ async def _gather_facts(
     from lastcall.adapters.doctor import cluster_facts
     from lastcall.adapters.doctor.bus_facts import HostBus
     from lastcall.adapters.doctor.host_facts import HostLocations, gather_host_facts
+    from lastcall.adapters.doctor.priority_facts import gather_priorities
     from lastcall.doctor.host_checks import AGENT_UNIT, TARGETS
     from lastcall.doctor.peer_checks import peer_port
+    from lastcall.doctor.pod_checks import static_pod_path
 
     where = HostLocations(
         config=config, state_dir=state_dir, endpoint=endpoint, targets=TARGETS, unit=AGENT_UNIT, root=root
     )
     facts = await gather_host_facts(where, HostBus())
+    path = static_pod_path(facts)
+    priorities = await gather_priorities(
+        endpoint, state_dir, static_pod_path=path, kubeconfig=kubeconfig or "", root=root
+    )
+    facts = msgspec.structs.replace(facts, priorities=priorities)
     if kubeconfig is None:
         return facts
     asked = peer_port(facts)

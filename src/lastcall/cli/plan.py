@@ -83,10 +83,10 @@ def _draw_phase(terminal: Terminal, number: int, phase: "PlannedPhase") -> None:
 
 def _pod_rows(phase: "PlannedPhase") -> Iterator[TableRow]:
     from lastcall.graceful.planning.termination_notes import sigterm_seconds
-    from lastcall.model.pods import pod_priority
+    from lastcall.model.pods import asked_grace, pod_priority
 
     for planned in phase.pods:
-        asked = planned.pod.spec.termination_grace_period_seconds
+        asked = asked_grace(planned.pod)
         cells = (
             str(pod_priority(planned.pod)),
             "-" if asked is None else f"{asked} s",

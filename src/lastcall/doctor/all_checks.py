@@ -3,7 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from lastcall.doctor import cluster_checks, host_checks, kubelet_checks, logind_checks, peer_checks, watchdog_checks
+from lastcall.doctor import (
+    cluster_checks,
+    host_checks,
+    kubelet_checks,
+    logind_checks,
+    peer_checks,
+    pod_checks,
+    watchdog_checks,
+)
 from lastcall.doctor.facts import HostFacts
 from lastcall.doctor.finding import Check, CheckVerdict, Finding
 from lastcall.model.base import Facts
@@ -27,6 +35,7 @@ CHECKS: dict[str, Callable[[HostFacts], Finding]] = {
     "kubelet": kubelet_checks.check_kubelet,
     "kubelet-state": kubelet_checks.check_kubelet_state,
     "static-pods": kubelet_checks.check_static_pods,
+    "priorities": pod_checks.check_priorities,
     "watchdog": watchdog_checks.check_watchdog,
     "watchdog-peers": peer_checks.check_watchdog_peers,
     "force-detach": cluster_checks.check_force_detach,

@@ -7,7 +7,7 @@ are seconds since 1970.
 from lastcall.model.base import Facts
 from lastcall.model.controller_manager import ControllerManager
 from lastcall.model.watchdog_lease import WatchdogPromise
-from lastcall.ports.node import DropIn, Inhibitor
+from lastcall.ports.node import DropIn, Inhibitor, PrioritySource
 
 
 class UnknownFact(Facts, frozen=True):
@@ -117,6 +117,16 @@ class PolicyFacts(Facts, frozen=True):
     unmet: tuple[str, ...] = ()
 
 
+class PriorityFacts(Facts, frozen=True):
+    """Where an agent would find the priorities of the pods that run here.
+
+    ``sources`` is by namespace/name. ``api`` is why the API does not tell them; None if it does.
+    """
+
+    sources: dict[str, PrioritySource]
+    api: UnknownFact | None = None
+
+
 class HostFacts(Facts, frozen=True):
     """The facts about one host, at one time.
 
@@ -146,4 +156,5 @@ class HostFacts(Facts, frozen=True):
     controllers: tuple[ControllerManager, ...] | UnknownFact | None = None
     policies: tuple[PolicyFacts, ...] | UnknownFact | None = None
     peers: PeerFacts | UnknownFact | None = None
+    priorities: PriorityFacts | UnknownFact = UnknownFact(reason="it was not asked for")
     watchdog_use: SystemdWatchdogUse | UnknownFact = UnknownFact(reason="it was not asked for")

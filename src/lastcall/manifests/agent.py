@@ -44,6 +44,9 @@ def agent_grants(*, peers: bool = False) -> list[Grant]:
     why = "the Lease of its node, which promises the watchdog's reset, and tells of leases on shared storage"
     always = [
         Grant("nodeshutdowns", ("create", "patch"), "its node's own word on its going down", GROUP),
+        Grant(
+            "pods", ("list", "watch"), "priorities, hooks and sidecars of its node's pods; a role cannot name the node"
+        ),
         Grant("leases", verbs, why, "coordination.k8s.io", NODES_NAMESPACE),
     ]
     asked = [

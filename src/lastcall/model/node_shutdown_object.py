@@ -49,7 +49,9 @@ class ShutdownContainer(Facts, frozen=True):
 
     name: Annotated[str, Meta(description="Unique in its pod.")]
     pre_stop: Annotated[ShutdownHook, Meta(description="How its preStop hook went.")] | None = None
-    sigterm_time: Annotated[Time, Meta(description="When SIGTERM went out.")] | None = None
+    sigterm_time: (
+        Annotated[Time, Meta(description="When SIGTERM went out, or the stop signal of the container's spec.")] | None
+    ) = None
     sigkill_time: Annotated[Time, Meta(description="When SIGKILL went out, if it did.")] | None = None
     end_time: Annotated[Time, Meta(description="When it had ended.")] | None = None
     exit_code: Annotated[Int32, Meta(description="With which code, if that is known.")] | None = None

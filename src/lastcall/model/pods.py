@@ -96,9 +96,10 @@ class LifecycleHandler(Facts, frozen=True):
 
 
 class Lifecycle(Facts, frozen=True):
-    """The lifecycle hooks of a container."""
+    """The lifecycle hooks of a container, and the signal that stops it ("" if none is configured; KEP-4960)."""
 
     pre_stop: LifecycleHandler | None = None
+    stop_signal: str = ""
 
 
 class ContainerPort(Facts, frozen=True):
@@ -132,18 +133,31 @@ class EmptyDir(Facts, frozen=True):
     """A directory with the lifetime of the pod."""
 
 
-class ClaimSource(Facts, frozen=True):
-    """v1.PersistentVolumeClaimVolumeSource or v1.EphemeralVolumeSource: a volume behind a claim."""
+class PersistentClaimSource(Facts, frozen=True):
+    """A PersistentVolumeClaim of the pod's namespace."""
+
+    claim_name: str
+
+
+class EphemeralSource(Facts, frozen=True):
+    """A claim that is made for the pod and named after it (``POD-VOLUME``)."""
+
+
+class InlineCsiSource(Facts, frozen=True):
+    """A volume that a CSI driver makes for the pod alone."""
+
+    driver: str
 
 
 class Volume(Facts, frozen=True):
-    """v1.Volume, of the kinds that matter when a pod ends."""
+    """A volume: of the two kinds that need no cluster, or of those that a node unmounts; other kinds are not read."""
 
     name: str
     host_path: HostPath | None = None
     empty_dir: EmptyDir | None = None
-    persistent_volume_claim: ClaimSource | None = None
-    ephemeral: ClaimSource | None = None
+    persistent_volume_claim: PersistentClaimSource | None = None
+    ephemeral: EphemeralSource | None = None
+    csi: InlineCsiSource | None = None
 
     @property
     def is_attachable(self) -> bool:
@@ -180,6 +194,12 @@ class Container(Facts, frozen=True):
         """The preStop hook, if it has an action."""
         hook = self.lifecycle.pre_stop if self.lifecycle else None
         return hook if hook and (hook.exec or hook.http_get or hook.sleep) else None
+
+    @property
+    def stop_signal(self) -> str:
+        """The configured stop signal, such as ``SIGUSR1``; "" for SIGTERM, or if the runtime takes the image's."""
+        signal = self.lifecycle.stop_signal if self.lifecycle else ""
+        return "" if signal == "SIGTERM" else signal
 
 
 class PodSpec(Facts, frozen=True):
@@ -244,6 +264,16 @@ def pod_priority(pod: Pod) -> int:
     if pod.spec.priority is not None:
         return pod.spec.priority
     return SYSTEM_CLASSES.get(pod.spec.priority_class_name, 0)
+
+
+def asked_grace(pod: Pod) -> int | None:
+    """The grace period in seconds that the pod asks for: its own, or that of its deletion if it is smaller.
+
+    None if neither is known. The kubelet, too, only shortens a grace period (pkg/kubelet/pod_workers.go:
+    calculateEffectiveGracePeriod).
+    """
+    known = (pod.spec.termination_grace_period_seconds, pod.metadata.deletion_grace_period_seconds)
+    return min((seconds for seconds in known if seconds is not None), default=None)
 
 
 def list_sidecars(pod: Pod) -> tuple[Container, ...]:

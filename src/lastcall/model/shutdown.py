@@ -120,11 +120,15 @@ class HookEnded(JournalEvent, frozen=True, tag="HookEnded"):
 
 
 class ContainerSignalled(JournalEvent, frozen=True, tag="Signalled"):
-    """A container is sent SIGTERM or SIGKILL."""
+    """A container is sent SIGTERM or SIGKILL.
+
+    ``stop_signal`` is the signal that the container's spec names in place of SIGTERM, "" without one.
+    """
 
     uid: str
     container: str
     signal: Literal["TERM", "KILL"]
+    stop_signal: str = ""
 
 
 class ContainerEnded(JournalEvent, frozen=True, tag="ContainerEnded"):
@@ -235,6 +239,12 @@ class ContainerRecord(Facts, frozen=True):
     kill: float | None = None
     ended: float | None = None
     exit_code: int | None = None
+    stop_signal: str = ""
+
+    @property
+    def term_name(self) -> str:
+        """The name of the signal at ``term``."""
+        return self.stop_signal or "SIGTERM"
 
 
 class PodRecord(Facts, frozen=True):

@@ -210,7 +210,7 @@ def _update_container(
         case ContainerSignalled(signal="KILL"):
             return _set_once(record, "kill", kill=at)
         case ContainerSignalled():
-            return _set_once(record, "term", term=at)
+            return _set_once(record, "term", term=at, stop_signal=event.stop_signal)
         case ContainerEnded():
             return _set_once(record, "ended", ended=at, exit_code=event.exit_code)
 

@@ -15,6 +15,10 @@ class NodeObjects(Protocol):
     comes in time. Writes to a pod raise Conflict or NotFound if the pod of this uid no longer exists.
     """
 
+    def is_connected(self) -> bool:
+        """Whether there is an identity to send requests with; otherwise they raise Unavailable."""
+        ...
+
     async def get_node(self) -> ShutdownNode:
         """The Node."""
         ...

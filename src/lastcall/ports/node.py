@@ -175,6 +175,16 @@ class DelayLimitFiles(Protocol):
 # -- pods --------------------------------------------------------------------------------------------------------------
 
 
+class PrioritySource(Enum):
+    """Where a pod's priority comes from, in the order in which sources count."""
+
+    WATCH = "Watch"  # the API, as last seen by this process
+    CHECKPOINT = "Checkpoint"  # the API, as an earlier run of the agent has kept it on the disk
+    MANIFEST = "Manifest"  # a static pod's
+    RUNTIME = "Runtime"  # an annotation that the container runtime keeps
+    DEFAULT = "Default"  # no source knows it, so that it counts as 0
+
+
 class RunningPod(Facts, frozen=True):
     """A pod on this node with its running containers.
 
@@ -184,6 +194,7 @@ class RunningPod(Facts, frozen=True):
     pod: Pod
     containers: dict[str, str]
     sandbox: str = ""
+    priority_source: PrioritySource = PrioritySource.DEFAULT
 
 
 class HookResult(Facts, frozen=True):

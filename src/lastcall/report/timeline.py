@@ -55,13 +55,17 @@ class Lane:
         """The row as a sentence, for readers who cannot see the chart."""
         record = self.record
         parts = [
-            f"{span.doing.value} {format_duration(span.start)} to {format_duration(span.end)}" for span in self.spans
+            f"{self._activity_name(span)} {format_duration(span.start)} to {format_duration(span.end)}"
+            for span in self.spans
         ]
         if record.ended is not None:
             parts.append(f"ended at {format_duration(record.ended)}")
         elif self.spans:
             parts.append("end not seen")
         return f"{plain_text(record.name)}: {', '.join(parts) or 'nothing was done'}"
+
+    def _activity_name(self, span: ActivitySpan) -> str:
+        return plain_text(self.record.term_name) if span.doing is Activity.TERM else span.doing.value
 
 
 _UNSEEN = "ended while no agent ran: the time is not known"
@@ -99,7 +103,13 @@ class PodRow:
         pod = self.record
         cut = f"cut short: had {format_duration(pod.grace)} of {format_duration(pod.asked)}"
         failed = [f"preStop of {plain_text(c.name)} {_hook_failure(c)}" for c in pod.containers if c.hook_ok is False]
-        return (*([cut] if pod.was_cut_short else []), *failed, *([_UNSEEN] if self._has_ended_unseen else []))
+        signals = [
+            f"{plain_text(c.name)} got {plain_text(c.stop_signal)} instead of SIGTERM"
+            for c in pod.containers
+            if c.stop_signal
+        ]
+        unseen = [_UNSEEN] if self._has_ended_unseen else []
+        return (*([cut] if pod.was_cut_short else []), *failed, *signals, *unseen)
 
     @property
     def _has_ended_unseen(self) -> bool:

@@ -18,7 +18,6 @@ from lastcall.adapters.kube.node_shutdown_recorder import RecordingNodeFace
 from lastcall.adapters.logind.delay_limit_files import LogindConf
 from lastcall.adapters.logind.lock_keeper import choose_lock_keeper
 from lastcall.adapters.logind.session import SystemLogind
-from lastcall.adapters.pods.static_pods import StaticPods
 from lastcall.adapters.state.agent_lock import AgentLock
 from lastcall.adapters.state.journal_files import JournalFiles
 from lastcall.adapters.systemd import notification
@@ -37,6 +36,7 @@ from lastcall.model.shutdown_fold import fold_events
 from lastcall.ports.node import DelayLimitFiles, LockKeeper, Logind, NodeFace, PodRuntime
 from lastcall.wiring.cluster import cluster_node_face
 from lastcall.wiring.config import is_shutdown_under_way, load_config, load_starting_config
+from lastcall.wiring.own_pods import own_pod_sources
 from lastcall.wiring.records import shutdown_recorder
 from lastcall.wiring.storage import storage_lease_reporter
 from lastcall.wiring.watchdog import AgentWatchdog, Keeping, watchdog_keeper
@@ -61,7 +61,7 @@ class AgentSettings:
     node_name: str
     metrics: tuple[str, int] | None
     logind_root: Path = Path("/")
-    """The directory that holds ``etc/systemd``; not / only for a private logind."""
+    """The directory that holds ``etc`` and ``proc``; not / only for a private logind."""
 
 
 class AgentProgram:
@@ -273,32 +273,54 @@ async def run_agent_beside_kubelet(
     """``lastcall agent``: ends the containers at a CRI endpoint, whichever program started them.
 
     ``kubelet_unit`` is the systemd unit that would restart them; "" if there is none. ``kubeconfig`` serves the
-    watchdog, the report of a lease on shared storage, and the record of the node's shutdown. The record is written if a
-    kubeconfig, a watchdog or a storage lease is configured, or ``in_cluster``: by the ServiceAccount of our pod,
-    which is then never ended: $POD_UID names it.
+    watchdog, the report of a lease on shared storage, the record of the node's shutdown, and the watch of its pods. The
+    record is written if a kubeconfig, a watchdog or a storage lease is configured, or ``in_cluster``: by the
+    ServiceAccount of our pod, which is then never ended: $POD_UID names it. The pods are watched, and the Node and the
+    pods written, with the kubelet's identity if there is no kubeconfig (``find_node_access``).
     """
     journals = JournalFiles(settings.state_dir)
     config, _ = load_starting_config(settings.config, journals)
-    path = config.static_pod_path
-    specs = {"specs": StaticPods(Path(path), settings.node_name)} if path else {}
     own_pod = os.environ.get("POD_UID", "") if in_cluster else ""
-    runtime = CriRuntime(endpoint, SystemClock(), node_name=settings.node_name, own_pod=own_pod, **specs)
     node: NodeFace = KubeletService(kubelet_unit, SystemClock())
-    listeners: list[Listener] = []
     watchdog: Keeping | None = functools.partial(watchdog_keeper, node_name=settings.node_name, kubeconfig=kubeconfig)
     async with contextlib.AsyncExitStack() as opened:
+        own_pods = await opened.enter_async_context(
+            own_pod_sources(
+                settings.node_name,
+                settings.state_dir,
+                static_pod_path=config.static_pod_path,
+                kubeconfig=kubeconfig,
+                root=settings.logind_root,
+            )
+        )
+        listeners: list[Listener] = [own_pods.record_event]
+        runtime = CriRuntime(
+            endpoint,
+            SystemClock(),
+            node_name=settings.node_name,
+            own_pod=own_pod,
+            sources=own_pods.current_sources,
+        )
+        own_pods.on_change = runtime.refresh_soon
         await runtime.open()
         opened.push_async_callback(runtime.close)
+        node = await opened.enter_async_context(
+            cluster_node_face(
+                node,
+                settings.node_name,
+                client=lambda: own_pods.client,
+                kubeconfig=kubeconfig,
+                in_cluster=in_cluster,
+                traffic=config.traffic,
+            )
+        )
         if kubeconfig or in_cluster or config.watchdog or config.storage_lease:
             try:
                 records = await opened.enter_async_context(shutdown_recorder(settings.node_name, kubeconfig))
                 await opened.enter_async_context(
                     storage_lease_reporter(config.storage_lease, settings.node_name, kubeconfig)
                 )
-                node = await opened.enter_async_context(
-                    cluster_node_face(node, settings.node_name, kubeconfig=kubeconfig, traffic=config.traffic)
-                )
-                node, listeners = RecordingNodeFace(node, records), [records.record_event]
+                node, listeners = RecordingNodeFace(node, records), [*listeners, records.record_event]
             except InvalidInput as error:
                 if not is_shutdown_under_way(journals):
                     raise

@@ -2,41 +2,60 @@
 
 import contextlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from random import Random
 
 from lastcall.adapters.host.boot import boot_id
 from lastcall.adapters.host.clock import SystemClock
-from lastcall.adapters.kube import kubeconfig as access
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.https_transport import HttpsTransport
+from lastcall.adapters.kube.kubeconfig import ClusterAccess, find_access
 from lastcall.adapters.kube.node_objects import KubeNodeObjects
 from lastcall.adapters.kube.pod_endpoints import KubePodEndpoints
+from lastcall.errors import LastcallError
 from lastcall.graceful.cluster.cluster_node_face import ClusterNodeFace
 from lastcall.model.traffic import TrafficSettings
-from lastcall.ports.node import NodeFace
+from lastcall.ports.node import Clock, NodeFace
 
 
 @contextlib.asynccontextmanager
 async def cluster_node_face(
-    kubelet: NodeFace, node_name: str, *, kubeconfig: str, traffic: TrafficSettings
+    kubelet: NodeFace,
+    node_name: str,
+    *,
+    client: Callable[[], Client | None],
+    kubeconfig: str,
+    in_cluster: bool,
+    traffic: TrafficSettings,
 ) -> AsyncIterator[ClusterNodeFace]:
-    """A face that writes the Node and its pods while the context lasts. InvalidInput if no API server is configured."""
+    """A face that writes the Node and its pods while the context lasts.
+
+    ``client`` has the node's identity, and returns None as long as none is known. EndpointSlices are read with the
+    agent's own identity, of ``kubeconfig`` or of its pod, since the Node authorizer refuses them; without one they are
+    read with ``client``.
+    """
     clock = SystemClock()
-    found = access.find_access(clock, os.environ, kubeconfig=kubeconfig)
-    http = HttpsTransport(found.endpoint, found.credentials)
-    client = Client(http, manager="lastcall-agent")
-    endpoints = KubePodEndpoints(client, clock, Random())  # noqa: S311 - it spreads retries
-    face = ClusterNodeFace(
-        kubelet,
-        KubeNodeObjects(client, node_name),
-        endpoints,
-        boot_id=boot_id(),
-        traffic=traffic,
-        clock=clock,
-    )
-    try:
+    async with contextlib.AsyncExitStack() as opened:
+        reader = client
+        if own := _own_access(clock, kubeconfig, in_cluster=in_cluster):
+            http = HttpsTransport(own.endpoint, own.credentials)
+            opened.callback(http.close)
+            own_client = Client(http, manager="lastcall-agent")
+            reader = lambda: own_client  # noqa: E731 - as ``client``
+        face = ClusterNodeFace(
+            kubelet,
+            KubeNodeObjects(client, node_name),
+            KubePodEndpoints(reader, clock, Random()),  # noqa: S311 - spreads retries
+            boot_id=boot_id(),
+            traffic=traffic,
+            clock=clock,
+        )
+        opened.push_async_callback(face.close)
         yield face
-    finally:
-        await face.close()
-        http.close()
+
+
+def _own_access(clock: Clock, kubeconfig: str, *, in_cluster: bool) -> ClusterAccess | None:
+    """None also if it is not valid: the record of the shutdown, which needs it too, reports that."""
+    with contextlib.suppress(LastcallError):
+        return find_access(clock, os.environ, kubeconfig=kubeconfig) if kubeconfig or in_cluster else None
+    return None

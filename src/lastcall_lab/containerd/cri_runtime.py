@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from lastcall import names
 from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.cri.connection import CriRefused
-from lastcall.adapters.cri.pod_listing import Specs
 from lastcall.adapters.cri.runtime import CriRuntime, exit_code
+from lastcall.adapters.cri.spec_sources import Specs, SpecSources
 from lastcall.errors import InvalidInput, LastcallError, Unavailable
 from lastcall.model.pods import Container, LifecycleHandler, Pod
 from lastcall.ports.node import Clock, HookResult, RunningPod
@@ -42,7 +42,7 @@ class LabCriRuntime(CriRuntime):
         manifests: Callable[[], Specs] = dict[tuple[str, str], Pod],
     ) -> None:
         self._specs: dict[tuple[str, str], Pod] = {}
-        super().__init__(endpoint, clock, specs=lambda: {**manifests(), **self._specs})
+        super().__init__(endpoint, clock, sources=lambda: SpecSources(manifests={**manifests(), **self._specs}))
         self._directory = directory
         self._cgroup = cgroup
         self._watched: set[str] = set()

@@ -15,6 +15,7 @@ from lastcall.adapters.cri import pod_cache
 from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.cri.connection import CriConnection
 from lastcall.adapters.cri.runtime import CriRuntime
+from lastcall.adapters.cri.spec_sources import SpecSources
 from lastcall.adapters.host.clock import SystemClock
 from lastcall.aio import cancel_and_wait
 from lastcall.errors import InvalidInput, Unavailable
@@ -195,7 +196,8 @@ class TestPods:
         """The agent is another process than the node: it knows the manifests, and the pods from the CRI alone."""
         live, _ = await started(world, OBEDIENT)
         spec = msgspec.convert({"metadata": {"name": "web"}, "spec": {"priority": 1000}}, Pod)
-        agent = CriRuntime(shared_containerd().endpoint, SystemClock(), specs=lambda: {("default", "web"): spec})
+        known = SpecSources(manifests={("default", "web"): spec})
+        agent = CriRuntime(shared_containerd().endpoint, SystemClock(), sources=lambda: known)
         (seen,) = await agent.list_pods()
         await agent.close()
         assert (seen.containers, seen.sandbox) == (live.containers, live.sandbox)

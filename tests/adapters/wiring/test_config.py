@@ -165,7 +165,9 @@ async def test_a_kubeconfig_that_is_not_there_is_done_without_then_and_refused_a
     missing = str(tmp_path / "kubeconfig")
     with contextlib.nullcontext() if in_a_shutdown else pytest.raises(InvalidInput, match=missing):
         await agent.run_agent_beside_kubelet(where, f"unix://{tmp_path}/cri.sock", "", kubeconfig=missing)
-    assert [(roles["watchdog"], roles["listeners"]) for roles in made] == [(None, [])] * in_a_shutdown
+    listeners = [listener.__self__.__class__.__name__ for roles in made for listener in roles["listeners"]]
+    assert listeners == ["OwnPodSources"] * in_a_shutdown, "nobody records the shutdown in the API"
+    assert [roles["watchdog"] for roles in made] == [None] * in_a_shutdown
     assert (missing in caplog.text) is in_a_shutdown
     assert ("no watchdog until the agent restarts" in caplog.text) is in_a_shutdown
 

@@ -16,6 +16,7 @@ from lastcall.doctor.facts import (
     KubeletFacts,
     LogindState,
     PolicyFacts,
+    PriorityFacts,
     ServiceUnit,
     StateDirFacts,
     SystemdWatchdogUse,
@@ -25,7 +26,7 @@ from lastcall.doctor.facts import (
 from lastcall.doctor.finding import Check, CheckVerdict
 from lastcall.doctor.host_checks import TARGETS
 from lastcall.model.controller_manager import ControllerManager
-from lastcall.ports.node import DropIn, Inhibitor
+from lastcall.ports.node import DropIn, Inhibitor, PrioritySource
 
 OK, WARNING, FAILURE, UNKNOWN = CheckVerdict.OK, CheckVerdict.WARNING, CheckVerdict.FAILURE, CheckVerdict.UNKNOWN
 WHY = UnknownFact(reason="it was not to be found out")
@@ -111,7 +112,40 @@ HEALTHY = HostFacts(
     manifests=(file(pod("system-node-critical", "  priority: 2000001000\n"), "/manifests/api.yaml"),),
     controllers=(manager(SAFE),),
     policies=(PolicyFacts(name="workers"),),
+    priorities=PriorityFacts(sources={"kube-system/dns": PrioritySource.WATCH}),
 )
+
+
+def from_sources(*sources, api=None):
+    return {"priorities": PriorityFacts(sources={f"shop/p{n}": s for n, s in enumerate(sources)}, api=api)}
+
+
+W, C, M, R, D = PrioritySource
+PRIORITIES = [
+    ("priorities", {}, OK, "1 pod: 1 from the API"),
+    (
+        "priorities",
+        from_sources(W, C, M, M, R),
+        OK,
+        "5 pods: 1 from the API, 1 from the checkpoint, 2 from manifests, 1",
+    ),
+    ("priorities", from_sources(), OK, "no pods run here"),
+    ("priorities", from_sources(C, api=WHY), OK, "1 from the checkpoint; the API does not tell: it was not to be"),
+    (
+        "priorities",
+        from_sources(W, D),
+        WARNING,
+        "2 pods: 1 from the API; taken for 0, so that they end first: shop/p1;",
+    ),
+    (
+        "priorities",
+        from_sources(D, api=WHY),
+        WARNING,
+        "1 pod: none known; taken for 0, so that they end first: shop/p0;",
+    ),
+    ("priorities", from_sources(*[D] * 7), WARNING, "shop/p4 and 2 more"),
+    ("priorities", {"priorities": WHY}, UNKNOWN, "it was not to be found out"),
+]
 
 
 def device(**parts):
@@ -361,6 +395,7 @@ TABLE = [
     ),
     ("static-pods", {"manifests": (file(pod("system-cluster-critical")),)}, WARNING, "2000000000 for"),
     ("static-pods", {"manifests": WHY}, UNKNOWN, "it was not to be found out"),
+    *PRIORITIES,
     ("force-detach", {}, OK, "detaches nothing because time has passed"),
     (
         "force-detach",

@@ -21,6 +21,7 @@ from lastcall.manifests.rbac import ANYWHERE, AuditedRequest, ungranted_requests
 from lastcall.model.storage_lease import StorageRecord
 from lastcall_lab.apiserver.cel import evaluator
 
+USED_ELSEWHERE = [("nodeshutdowns", "create"), ("nodeshutdowns", "patch"), ("pods", "list"), ("pods", "watch")]
 VERBS = {"GET": "get", "POST": "create", "PATCH": "patch"}
 
 
@@ -45,9 +46,9 @@ def test_every_request_is_within_the_rules_and_every_rule_is_used():
 
     requests = lives(scene)
     assert ungranted_requests(agent.agent_grants(), requests) == []
-    # The node's last word is another's: see test_kube_shutdown_records.
+    # The node's last word is another's: see test_kube_shutdown_records; so is the watch of pods: test_own_pods.
     left = [(grant.resource, verb) for grant, verb in unused_grants(agent.agent_grants(), requests)]
-    assert left == [("nodeshutdowns", "create"), ("nodeshutdowns", "patch")]
+    assert left == USED_ELSEWHERE
 
 
 def test_what_it_tells_of_shared_storage_is_within_the_same_rules():
@@ -184,7 +185,10 @@ def test_the_command_prints_its_rights_alone():
     assert [one["kind"] for one in roles] == ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
     assert [one["metadata"].get("namespace") for one in roles] == [None, None, "lastcall-nodes", "lastcall-nodes"]
     assert [one["rules"] for one in roles[::2]] == [
-        [{"apiGroups": ["lastcall.dev"], "resources": ["nodeshutdowns"], "verbs": ["create", "patch"]}],
+        [
+            {"apiGroups": ["lastcall.dev"], "resources": ["nodeshutdowns"], "verbs": ["create", "patch"]},
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
+        ],
         [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "patch"]}],
     ]
     for role, binding in zip(roles[::2], roles[1::2], strict=True):

@@ -44,6 +44,12 @@ def pod(record, name):
     return next(found for found in record.pods if found.name == name)
 
 
+def test_a_journal_without_stop_signals_is_read():
+    """As the version before wrote it."""
+    line = b'{"event":"Signalled","at":1.5,"uid":"u","container":"main","signal":"TERM"}\n'
+    assert from_lines([line]) == [ContainerSignalled(at=1.5, uid="u", container="main", signal="TERM")]
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_the_journal_brings_back_every_event(name):
     events = getattr(shutdown_records, name)()

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from support.agents import shutdown_records
 
 from lastcall.adapters.host.boot import boot_id
@@ -17,7 +18,7 @@ from lastcall.adapters.state.journal_files import JournalFiles
 from lastcall.cli.report import command
 from lastcall.errors import InvalidInput, LastcallError, RefusedForSafety
 from lastcall.model.foreign_text import plain_text
-from lastcall.model.shutdown import PodOutcome, ShutdownStarted, to_line
+from lastcall.model.shutdown import ContainerSignalled, PodOutcome, ShutdownStarted, to_line
 from lastcall.model.shutdown_fold import fold_events
 from lastcall.report.formatting import format_duration
 from lastcall.report.html_report import Chapter, render_html
@@ -54,6 +55,21 @@ def test_what_was_not_seen_to_end_is_open():
     assert span.end == chart.last
     kill = row(of("dozen"), "nfs-reader-0").lanes[0].spans[-1]
     assert (kill.doing, kill.open) == (Activity.KILL, True)
+
+
+def test_a_stop_signal_of_its_own_is_named():
+    events = [
+        structs.replace(event, stop_signal="SIGUSR1")
+        if isinstance(event, ContainerSignalled) and event.signal == "TERM" and event.container == "queue"
+        else event
+        for event in shutdown_records.dozen()
+    ]
+    worker = row(build_timeline(fold_events(events)), "worker-0")
+    assert "SIGUSR1" in worker.lanes[0].description
+    assert "SIGTERM" not in worker.lanes[0].description
+    assert "SIGTERM" in worker.lanes[1].description
+    assert "queue got SIGUSR1 instead of SIGTERM" in worker.remarks
+    assert not any("SIGUSR1" in remark for remark in row(of("dozen"), "worker-0").remarks)
 
 
 @pytest.mark.parametrize("outcome", [PodOutcome.GRACEFUL, PodOutcome.KILLED])

@@ -10,6 +10,14 @@
       verbs:
       - create
       - patch
+    # priorities, hooks and sidecars of its node's pods; a role cannot name the node
+    - apiGroups:
+      - ''
+      resources:
+      - pods
+      verbs:
+      - list
+      - watch
 - namespace: "lastcall-nodes"
   rules:
     # the Lease of its node, which promises the watchdog's reset, and tells of leases on shared storage
@@ -34,6 +42,14 @@
       verbs:
       - create
       - patch
+    # priorities, hooks and sidecars of its node's pods; a role cannot name the node
+    - apiGroups:
+      - ''
+      resources:
+      - pods
+      verbs:
+      - list
+      - watch
     # which nodes there are, and where they are asked
     - apiGroups:
       - ''

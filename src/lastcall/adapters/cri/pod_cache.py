@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.cri.connection import CriConnection
-from lastcall.adapters.cri.pod_listing import Specs, join_pods
+from lastcall.adapters.cri.pod_listing import join_pods
+from lastcall.adapters.cri.spec_sources import SpecSources
 from lastcall.aio import OrderedTaskGroup, wait_first
 from lastcall.errors import Unavailable
 from lastcall.ports.node import Clock, RunningPod
@@ -27,12 +28,14 @@ _RETRY = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 class PodCache:
-    """The pods as of the last refresh. ``specs`` is called at every refresh."""
+    """The pods as of the last refresh. ``sources`` is called at every refresh."""
 
-    def __init__(self, connection: CriConnection, clock: Clock, *, specs: Callable[[], Specs], node_name: str) -> None:
+    def __init__(
+        self, connection: CriConnection, clock: Clock, *, sources: Callable[[], SpecSources], node_name: str
+    ) -> None:
         self._connection = connection
         self._clock = clock
-        self._specs = specs
+        self._sources = sources
         self._node_name = node_name
         self._pods: Sequence[RunningPod] = ()
         self._good_until = -math.inf
@@ -46,6 +49,10 @@ class PodCache:
         self._tasks.start(self._keep_fresh(), "cri mirror")
         self._tasks.start(self._listen_for_events(), "cri events")
 
+    def refresh_soon(self) -> None:
+        """Makes the next refresh come sooner: a source knows more than before."""
+        self._changed.set()
+
     async def stop(self) -> None:
         """Ends the background refresh."""
         await self._tasks.cancel()
@@ -58,12 +65,9 @@ class PodCache:
 
     async def list_pods(self) -> Sequence[RunningPod]:
         """Reads the list anew and stores it; raises Unavailable."""
-        ready = cri.PodSandboxFilter(state=cri.PodSandboxStateValue(state=cri.SANDBOX_READY))
-        running = cri.ContainerFilter(state=cri.ContainerStateValue(state=cri.CONTAINER_RUNNING))
-        # Containers are listed first: the sandbox of a listed container then exists already.
-        containers = await self._connection.call("ListContainers", cri.ListContainersRequest(filter=running))
-        sandboxes = await self._connection.call("ListPodSandbox", cri.ListPodSandboxRequest(filter=ready))
-        found, notes = join_pods(sandboxes.items, containers.containers, specs=self._specs(), node_name=self._node_name)
+        containers, sandboxes = await _list_running(self._connection)
+        sources = self._sources()  # after the lists, so that it knows what it can about them
+        found, notes = join_pods(sandboxes.items, containers.containers, sources=sources, node_name=self._node_name)
         self._log_new_notes(notes)
         self._pods = found
         self._good_until = self._clock.boottime() + KEEP
@@ -81,7 +85,7 @@ class PodCache:
             return None
         this = cri.ListPodSandboxRequest(filter=cri.PodSandboxFilter(id=sandbox))
         sandboxes = (await self._connection.call("ListPodSandbox", this)).items
-        found, _ = join_pods(sandboxes, containers, specs=self._specs(), node_name=self._node_name)
+        found, _ = join_pods(sandboxes, containers, sources=self._sources(), node_name=self._node_name)
         return next((live for live in found if live.sandbox == sandbox), None)
 
     def _log_new_notes(self, notes: list[str]) -> None:
@@ -119,6 +123,24 @@ class PodCache:
             await self._clock.sleep(_RETRY[min(failures, len(_RETRY) - 1)])
             failures += 1
             self._changed.set()
+
+
+async def read_running_pods(
+    connection: CriConnection, sources: SpecSources, node_name: str
+) -> tuple[list[RunningPod], list[str]]:
+    """Reads the pods once: those with running containers, and notes as of ``join_pods``. Raises Unavailable."""
+    containers, sandboxes = await _list_running(connection)
+    return join_pods(sandboxes.items, containers.containers, sources=sources, node_name=node_name)
+
+
+async def _list_running(
+    connection: CriConnection,
+) -> tuple[cri.ListContainersResponse, cri.ListPodSandboxResponse]:
+    ready = cri.PodSandboxFilter(state=cri.PodSandboxStateValue(state=cri.SANDBOX_READY))
+    running = cri.ContainerFilter(state=cri.ContainerStateValue(state=cri.CONTAINER_RUNNING))
+    # Containers are listed first: the sandbox of a listed container then exists already.
+    containers = await connection.call("ListContainers", cri.ListContainersRequest(filter=running))
+    return containers, await connection.call("ListPodSandbox", cri.ListPodSandboxRequest(filter=ready))
 
 
 def broadcasts_events(version: cri.VersionResponse) -> bool:

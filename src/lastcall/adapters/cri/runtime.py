@@ -11,12 +11,12 @@ from lastcall import names
 from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.cri.connection import CriConnection, CriRefused
 from lastcall.adapters.cri.pod_cache import PodCache
-from lastcall.adapters.cri.pod_listing import Specs
+from lastcall.adapters.cri.spec_sources import SpecSources
 from lastcall.adapters.cri.stop_proof import StopProof
 from lastcall.adapters.pods import hooks
 from lastcall.aio import OrderedTaskGroup, timeout
 from lastcall.errors import Unavailable
-from lastcall.model.pods import Container, HTTPGetAction, LifecycleHandler, Pod, TCPSocketAction
+from lastcall.model.pods import Container, HTTPGetAction, LifecycleHandler, TCPSocketAction
 from lastcall.ports.node import Clock, HookResult, RunningPod
 
 log = logging.getLogger(__name__)
@@ -36,8 +36,9 @@ _CONFIRM = 0.15
 class CriRuntime:
     """Stops containers through the CRI at ``endpoint``, such as ``unix:///run/containerd/containerd.sock``.
 
-    ``specs`` returns the pods of the manifests; it is called at each listing. Static pods carry ``node_name`` in their
-    names. The pod with the uid ``own_pod`` is in no list: an agent must not end itself. Between ``open`` and ``close`` the list of pods is refreshed in the background; otherwise each listing reads
+    ``sources`` returns what is known about the pods elsewhere; it is called at each listing. Static pods carry
+    ``node_name`` in their names. The pod with the uid ``own_pod`` is in no list: an agent must not end itself. Between
+    ``open`` and ``close`` the list of pods is refreshed in the background; otherwise each listing reads
     it.
     """
 
@@ -46,14 +47,14 @@ class CriRuntime:
         endpoint: str,
         clock: Clock,
         *,
-        specs: Callable[[], Specs] = dict[tuple[str, str], Pod],
+        sources: Callable[[], SpecSources] = SpecSources,
         node_name: str = "",
         own_pod: str = "",
     ) -> None:
         self.connection = CriConnection(endpoint)
         self._own_pod = own_pod
         self._clock = clock
-        self._mirror = PodCache(self.connection, clock, specs=specs, node_name=node_name)
+        self._mirror = PodCache(self.connection, clock, sources=sources, node_name=node_name)
         self._ended: set[str] = set()
         self._proof = StopProof()
         self._asked = -math.inf
@@ -86,6 +87,10 @@ class CriRuntime:
     async def reread_pod(self, live: RunningPod) -> RunningPod | None:
         """Reads one pod by its sandbox: includes containers that the kubelet has started since ``live`` was listed."""
         return await self._mirror.find_pod(live.sandbox)
+
+    def refresh_soon(self) -> None:
+        """Refreshes the list of pods soon, because a source knows more about them than before."""
+        self._mirror.refresh_soon()
 
     async def ping(self) -> None:
         """Calls Version, which containerd answers without asking another component."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lastcall.adapters.doctor.file_facts import read_regular_file, read_regular_files
 from lastcall.adapters.doctor.probes import run_probe
+from lastcall.adapters.host.kubelet_process import KubeletProcess, find_kubelet_process, flag_value, path_below
 from lastcall.doctor.facts import HostFile, KubeletFacts
 from lastcall.model import decoding
 from lastcall.names import KUBELET_STATE_FILE
@@ -19,30 +20,28 @@ _START_TIME = 19
 
 def find_kubelet(root: Path) -> KubeletFacts | None:
     """The kubelet with the lowest pid; None if none runs."""
-    for directory in sorted((root / "proc").glob("[0-9]*"), key=lambda path: int(path.name)):
-        try:
-            if (directory / "comm").read_text().strip() == "kubelet":
-                return _describe_kubelet(root, directory)
-        except (FileNotFoundError, ProcessLookupError):
-            pass  # it has just ended
-    return None
+    process = find_kubelet_process(root)
+    try:
+        return _describe_kubelet(root, process) if process else None
+    except (FileNotFoundError, ProcessLookupError):
+        return None  # it has just ended
 
 
 def read_static_manifests(root: Path, arguments: Sequence[str], config: Sequence[HostFile]) -> tuple[HostFile, ...]:
     """Reads the manifests of static pods from the place that the flag or else the last configuration file names."""
-    path = _flag_value(arguments, "pod-manifest-path")
+    path = flag_value(arguments, "pod-manifest-path")
     for file in config if not path else ():
         for document in decoding.parse_documents(file.data, file.path):
             if isinstance(document, dict):
                 path = str(document.get("staticPodPath") or path)
-    return read_regular_files(_path_below(root, path)) if path else ()
+    return read_regular_files(path_below(root, path)) if path else ()
 
 
-def _describe_kubelet(root: Path, directory: Path) -> KubeletFacts:
-    arguments = tuple((directory / "cmdline").read_text(errors="replace").split("\0")[:-1])
+def _describe_kubelet(root: Path, process: KubeletProcess) -> KubeletFacts:
+    arguments = process.arguments
     return KubeletFacts(
-        pid=int(directory.name),
-        started=_start_time(root, directory),
+        pid=int(process.directory.name),
+        started=_start_time(root, process.directory),
         arguments=arguments,
         config=run_probe(lambda: _config_files(root, arguments)),
         state=run_probe(lambda: _shutdown_state(root, arguments)),
@@ -57,32 +56,15 @@ def _start_time(root: Path, directory: Path) -> float:
 
 def _config_files(root: Path, arguments: Sequence[str]) -> tuple[HostFile, ...]:
     """The file of --config, then those of --config-dir that end in .conf, by name (kubelet drop-ins)."""
-    main, directory = _flag_value(arguments, "config"), _flag_value(arguments, "config-dir")
-    files = [_path_below(root, main)] if main else []
+    main, directory = flag_value(arguments, "config"), flag_value(arguments, "config-dir")
+    files = [path_below(root, main)] if main else []
     if directory:
-        files += sorted(_path_below(root, directory).rglob("*.conf"))
+        files += sorted(path_below(root, directory).rglob("*.conf"))
     return tuple(read_regular_file(file) for file in files)
 
 
 def _shutdown_state(root: Path, arguments: Sequence[str]) -> HostFile | None:
     try:
-        return read_regular_file(
-            _path_below(root, _flag_value(arguments, "root-dir") or _ROOT_DIR) / KUBELET_STATE_FILE
-        )
+        return read_regular_file(path_below(root, flag_value(arguments, "root-dir") or _ROOT_DIR) / KUBELET_STATE_FILE)
     except FileNotFoundError:
         return None
-
-
-def _flag_value(arguments: Sequence[str], name: str) -> str:
-    """The last value of ``--name=value`` or ``--name value``; "" if absent."""
-    value = ""
-    for index, argument in enumerate(arguments):
-        if argument == f"--{name}":
-            value = "".join(arguments[index + 1 : index + 2])
-        elif argument.startswith(f"--{name}="):
-            value = argument.partition("=")[2]
-    return value
-
-
-def _path_below(root: Path, path: str) -> Path:
-    return root / path.lstrip("/")

@@ -55,7 +55,11 @@ class StaticCredentials:
 
 
 class FileCredentials:
-    """A fixed credential, with parts from files (``token_file``, ``certificate_file``, ``key_file``)."""
+    """A fixed credential, with parts from files (``token_file``, ``certificate_file``, ``key_file``).
+
+    A file that holds both certificate and key is read once for both, because the kubelet replaces
+    ``kubelet-client-current.pem`` at any time: parts of two versions would not belong together.
+    """
 
     def __init__(
         self,
@@ -92,7 +96,10 @@ class FileCredentials:
     def _read_credential(self) -> Credential:
         token = read_text(self._token).strip() if self._token else self._fixed.token
         certificate = read_text(self._certificate) if self._certificate else self._fixed.certificate
-        key = read_text(self._key) if self._key else self._fixed.key
+        if self._key:
+            key = certificate if self._key == self._certificate else read_text(self._key)
+        else:
+            key = self._fixed.key
         return replace(self._fixed, token=token, certificate=certificate, key=key)
 
 

@@ -137,9 +137,13 @@ class HttpsTransport:
         if not self._endpoint.secure or shown == self._shown:
             return
         endpoint = self._endpoint
-        self._context = tls.client_context(
-            endpoint.authority, insecure=endpoint.insecure, certificate=shown[0], key=shown[1]
-        )
+        try:
+            self._context = tls.client_context(
+                endpoint.authority, insecure=endpoint.insecure, certificate=shown[0], key=shown[1]
+            )
+        except InvalidInput:
+            self._credentials.mark_refused(credential)  # read while files were replaced: the next request reads again
+            raise
         self._shown = shown
         self._bulk.discard_idle()
         self._reserved.discard_idle()

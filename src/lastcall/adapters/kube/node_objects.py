@@ -5,7 +5,7 @@ of it for those of other nodes (plugin/pkg/auth/authorizer/node).
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from lastcall import names
@@ -29,11 +29,22 @@ _POD_WRITTEN = PODS.with_shape(WrittenObject)
 
 
 class KubeNodeObjects:
-    """The objects of the node of this name."""
+    """The objects of the node of this name. ``client`` returns None as long as no identity is known."""
 
-    def __init__(self, client: Client, node: str) -> None:
-        self._client = client
+    def __init__(self, client: Callable[[], Client | None], node: str) -> None:
+        self._find_client = client
         self._node = node
+
+    def is_connected(self) -> bool:
+        """Whether a client is known."""
+        return self._find_client() is not None
+
+    @property
+    def _client(self) -> Client:
+        client = self._find_client()
+        if client is None:
+            raise Unavailable("no identity for the API server is known")
+        return client
 
     async def get_node(self) -> ShutdownNode:
         """GET of the Node."""

@@ -6,25 +6,32 @@ watches them: with one watch for each node, every change of a slice would be sen
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
 from random import Random
 
 from lastcall.adapters.kube.client import Client
-from lastcall.adapters.kube.informer import Informer
+from lastcall.adapters.kube.informer import ChangeKind, Informer
 from lastcall.adapters.kube.resources import ENDPOINT_SLICES
 from lastcall.aio import Signal, cancel_and_wait
+from lastcall.errors import ApiNotPermitted, LastcallError
 from lastcall.model.pods import Pod
 from lastcall.model.traffic import EndpointSlice, uids_with_traffic
 from lastcall.ports.node import Clock
+
+log = logging.getLogger(__name__)
 
 _SLICES = ENDPOINT_SLICES.with_shape(EndpointSlice)
 
 
 class KubePodEndpoints:
-    """Lists and watches the slices of the started namespaces. Needs the verbs list and watch on EndpointSlices."""
+    """Lists and watches the slices of the started namespaces. Needs the verbs list and watch on EndpointSlices.
 
-    def __init__(self, client: Client, clock: Clock, random: Random) -> None:
-        self._client = client
+    Without these rights no pod counts as one that receives traffic. ``client`` as for ``KubeNodeObjects``.
+    """
+
+    def __init__(self, client: Callable[[], Client | None], clock: Clock, random: Random) -> None:
+        self._find_client = client
         self._clock = clock
         self._random = random
         self._namespaces: dict[str, asyncio.Task[None]] = {}
@@ -54,11 +61,29 @@ class KubePodEndpoints:
         self._ready.clear()
 
     async def _follow(self, namespace: str) -> None:
-        informer = Informer(self._client, _SLICES, clock=self._clock, random=self._random, namespace=namespace)
-        async with contextlib.aclosing(informer.changes()) as changes:
-            async for change in changes:
-                if change.key.name and namespace not in self._ready:
-                    continue  # the first list is not complete
-                slices = informer.objects.values()
-                self._ready[namespace] = frozenset().union(*map(uids_with_traffic, slices))
-                self._changed.set()
+        client = self._find_client()
+        if client and await self._may_list(client, namespace):
+            informer = Informer(client, _SLICES, clock=self._clock, random=self._random, namespace=namespace)
+            async with contextlib.aclosing(informer.changes()) as changes:
+                async for change in changes:
+                    if change.kind is ChangeKind.SYNCED or namespace in self._ready:
+                        slices = informer.objects.values()
+                        self._set_ready(namespace, frozenset().union(*map(uids_with_traffic, slices)))
+        else:
+            self._set_ready(namespace, frozenset())
+
+    async def _may_list(self, client: Client, namespace: str) -> bool:
+        """Asks with the shortest list; a failure that may pass is left to the informer."""
+        try:
+            async with contextlib.aclosing(client.list_pages(_SLICES, namespace=namespace, limit=1)) as pages:
+                await anext(pages)
+        except ApiNotPermitted as error:
+            log.info("no SIGTERM waits for EndpointSlices in %s: %s", namespace, error)
+            return False
+        except LastcallError as error:
+            log.debug("EndpointSlices in %s: %s", namespace, error)
+        return True
+
+    def _set_ready(self, namespace: str, uids: frozenset[str]) -> None:
+        self._ready[namespace] = uids
+        self._changed.set()

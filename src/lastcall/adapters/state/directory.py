@@ -38,6 +38,7 @@ _OURS = frozenset(
         "graceful_node_shutdown_state",
         "lock-holder.sock",
         "pods",
+        "pods.json",
         "shutdowns",
         "status",
     }

@@ -13,7 +13,6 @@ from lastcall.model.observed import FailoverPod, LiveNode, WatchedAttachment
 from lastcall.model.snapshot import DatedTaint
 from lastcall.model.tolerations import FOR_EVER, tolerates
 
-MIRROR = "kubernetes.io/config.mirror"
 _OURS = DatedTaint(key=OURS.key, value=OURS.value, effect=OURS.effect)
 
 
@@ -38,7 +37,7 @@ def case_pod(
         tolerates=tolerated,
         patient=patient,
         disabled=caution.is_force_disabled(metadata.annotations.get(names.FAILOVER_ANNOTATION)),
-        mirror=MIRROR in metadata.annotations,
+        mirror=names.MIRROR_ANNOTATION in metadata.annotations,
         volumes=tuple(claims[claim] for claim in found.claim_keys if claim in claims),
         refused=refusals.get(metadata.uid),
         lost=lost_pods.lost_pod(found, seen=node.metadata.last_written),

@@ -78,17 +78,19 @@ class ClusterNodeFace:
         stopped = self._clock.boottime()
         left = begun + ANSWER_SECONDS - stopped
         if left > 0:
-            await wait_first(self._announcement.wait_until_written(), self._clock.sleep(left))
+            await wait_first(self._announcement.wait_until_tried(), self._clock.sleep(left))
         self._patience = max(0.0, ANSWER_SECONDS - (self._clock.boottime() - stopped))
 
     def expect_pods(self, namespaces: Iterable[str]) -> None:
         """Begins to read the EndpointSlices of these namespaces."""
         self._listed_by = self._clock.boottime() + self._patience
-        if self._limit:
+        if self._limit and self._objects.is_connected():
             self._endpoints.start(namespaces)
 
     async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
         """Deletes the pod's object or makes the pod not ready, then waits until no Service sends it traffic."""
+        if not self._objects.is_connected():
+            return
         uid = live.pod.metadata.uid
         departure = self._departures.get(uid)
         if departure is None:

@@ -35,31 +35,29 @@ class NodeAnnouncement:
         self._clock = clock
         self._answered = answered
         self._failure = ""
-        self._written = asyncio.Event()
+        self._tried = asyncio.Event()
 
-    async def wait_until_written(self) -> None:
-        """Returns when the Node is not ready and cordoned, as far as the agent may write that."""
-        await self._written.wait()
+    async def wait_until_tried(self) -> None:
+        """Returns when the first attempt has succeeded or failed."""
+        await self._tried.wait()
 
     async def keep(self) -> None:
         """Writes the announcement, then checks and repeats it and renews the Lease; never ends. Logs failures once."""
-        self._written.clear()
+        self._tried.clear()
         status_written = False
         while True:
             try:
                 if not status_written:
                     await self._write_all()
                     status_written = True
-                    self._written.set()
                 else:
                     await self._write_what_is_missing()
                 self._answered()
                 self._failure = ""
             except LastcallError as error:
                 self._log_failure(error)
-                await self._clock.sleep(RETRY_SECONDS)
-                continue
-            await self._clock.sleep(RENEW_SECONDS)
+            self._tried.set()
+            await self._clock.sleep(RETRY_SECONDS if self._failure else RENEW_SECONDS)
 
     async def undo(self) -> None:
         """Removes the conditions, the mark, and the cordon if it is ours. LastcallError if a request fails."""

@@ -7,7 +7,7 @@ next group's. Pods below the lowest group belong to the lowest group. The lowest
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-from lastcall.model.pods import Pod, pod_priority
+from lastcall.model.pods import Pod, asked_grace, pod_priority
 from lastcall.model.shutdown import PhasePlan
 
 
@@ -33,11 +33,11 @@ def index_for(groups: Sequence[PhasePlan], priority: int) -> int:
 
 
 def grace_seconds(pod: Pod, seconds: int) -> int:
-    """The pod's grace period in a phase of ``seconds``: its terminationGracePeriodSeconds, at most the phase's seconds.
+    """The pod's grace period in a phase of ``seconds``: what it asks for (``asked_grace``), at most the phase's seconds.
 
     A pod without one gets the whole phase. (The API server defaults it to 30; a static pod's manifest may omit it.)
     """
-    asked = pod.spec.termination_grace_period_seconds
+    asked = asked_grace(pod)
     return seconds if asked is None else min(asked, seconds)
 
 

@@ -7,7 +7,15 @@ is not known in advance.
 from collections.abc import Iterator
 
 from lastcall.graceful.planning.time_windows import MINIMUM, TerminationWindow
-from lastcall.model.pods import SYSTEM_CLASSES, Container, LifecycleHandler, Pod, list_sidecars, pod_priority
+from lastcall.model.pods import (
+    SYSTEM_CLASSES,
+    Container,
+    LifecycleHandler,
+    Pod,
+    asked_grace,
+    list_sidecars,
+    pod_priority,
+)
 
 
 def notes_for_pod(pod: Pod, seconds: int, *, phase: int) -> list[str]:
@@ -46,7 +54,7 @@ def _seconds_after_hook(length: int, seconds: int, phase: int) -> float:
 
 
 def _time_notes(pod: Pod, seconds: int) -> Iterator[str]:
-    asked = pod.spec.termination_grace_period_seconds
+    asked = asked_grace(pod)
     if asked is None and not seconds:
         yield "gets no time at all"
     elif asked and not seconds:
@@ -91,7 +99,9 @@ def _priority_notes(pod: Pod) -> Iterator[str]:
 
 def _deletion_notes(pod: Pod) -> Iterator[str]:
     if pod.metadata.deletion_timestamp:
-        yield "already being deleted"
+        asked, own = pod.metadata.deletion_grace_period_seconds, pod.spec.termination_grace_period_seconds
+        shorter = asked is not None and own is not None and asked < own
+        yield f"already being deleted, within {asked} s" if shorter else "already being deleted"
 
 
 def _pre_stop_hooks(pod: Pod) -> Iterator[tuple[Container, LifecycleHandler]]:

@@ -105,7 +105,7 @@ class ContainersTermination:
             after = (*after, self._traffic)
         if after:
             await self._wait_for_turn(after)
-        await self._stop_container(container.name)
+        await self._stop_container(container)
 
     async def _run_hook(self, container: Container) -> None:
         """Runs the hook at least once, as Kubernetes promises: a hook whose end was not journalled runs again."""
@@ -145,12 +145,14 @@ class ContainersTermination:
         finally:
             await cancel_and_wait(alarm, turn)
 
-    async def _stop_container(self, name: str) -> None:
+    async def _stop_container(self, container: Container) -> None:
+        """Has the runtime send the container's stop signal, which it knows since it created the container."""
+        name, stop = container.name, container.stop_signal
         before = self._before.get(name)
         term = before.term if before else None
         if term is None:
             term = self._clock.boottime()
-            self._tell(ContainerSignalled(at=term, uid=self._uid, container=name, signal="TERM"))
+            self._tell(ContainerSignalled(at=term, uid=self._uid, container=name, signal="TERM", stop_signal=stop))
         killer = asyncio.ensure_future(self._kill_when_due(name, term))
         try:
             code = await self._stop_until_ended(name, term)

@@ -11,7 +11,7 @@ from lastcall.graceful.planning.time_windows import was_killed
 from lastcall.graceful.shutdown.adjustable_window import AdjustableWindow
 from lastcall.graceful.shutdown.container_termination import ContainersTermination, Tell
 from lastcall.graceful.shutdown.resumption import replay_events
-from lastcall.model.pods import DEFAULT_GRACE, ObjectMetadata, Pod, pod_priority
+from lastcall.model.pods import DEFAULT_GRACE, ObjectMetadata, Pod, asked_grace, pod_priority
 from lastcall.model.shutdown import (
     ContainerRecord,
     JournalEvent,
@@ -143,7 +143,7 @@ def initial_events(
 ) -> Iterator[JournalEvent]:
     """The pod's first journal events, made when its turn comes, so that no pod waits for the events of all others."""
     at = clock.boottime() if record else time.window.started
-    asked = live.pod.spec.termination_grace_period_seconds
+    asked = asked_grace(live.pod)
     yield PodStarted(
         at=at,
         uid=live.pod.metadata.uid,

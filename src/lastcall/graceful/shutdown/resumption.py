@@ -70,7 +70,8 @@ def replay_events(record: PodRecord, at: float) -> list[JournalEvent]:
             events.append(HookStarted(at=at, uid=uid, container=name))
             events.append(HookEnded(at=at, uid=uid, container=name, ok=ok, message=message))
         if container.term is not None:
-            events.append(ContainerSignalled(at=at, uid=uid, container=name, signal="TERM"))
+            stop = container.stop_signal
+            events.append(ContainerSignalled(at=at, uid=uid, container=name, signal="TERM", stop_signal=stop))
     return events
 
 

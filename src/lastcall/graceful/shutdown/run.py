@@ -22,6 +22,7 @@ from lastcall.graceful.shutdown.pod_termination import (
 from lastcall.graceful.shutdown.resumption import pods_by_uid
 from lastcall.graceful.shutdown.roster import Roster
 from lastcall.graceful.shutdown.runtime_probe import RuntimeProbe
+from lastcall.model.pods import asked_grace
 from lastcall.model.shutdown import (
     JournalEvent,
     NoteWritten,
@@ -377,4 +378,4 @@ class ShutdownRun:
 
 
 def _pod_window(live: RunningPod, time: PhaseTime, started: float) -> TerminationWindow:
-    return time.pod_window(started, live.pod.spec.termination_grace_period_seconds)
+    return time.pod_window(started, asked_grace(live.pod))

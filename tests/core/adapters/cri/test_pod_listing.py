@@ -6,6 +6,7 @@ from lastcall import names
 from lastcall.adapters.cri import kubelet_labels
 from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.cri.pod_listing import join_pods
+from lastcall.adapters.cri.spec_sources import SpecSources
 from lastcall.model.pods import (
     Container,
     ContainerPort,
@@ -52,8 +53,9 @@ def listed(pod, *, running=None, annotations=None, labels=None, sandbox="s-1", *
     return box, containers
 
 
-def joined(box, containers, specs=None, node_name="node-1"):
-    live, notes = join_pods([box] if box else [], containers, specs=specs or {}, node_name=node_name)
+def joined(box, containers, specs=None, node_name="node-1", **sources):
+    known = SpecSources(manifests=specs or {}, **sources)
+    live, notes = join_pods([box] if box else [], containers, sources=known, node_name=node_name)
     return live[0], notes
 
 
@@ -154,7 +156,7 @@ def test_a_container_of_nobodys_making_is_a_pod_of_its_own():
 
 def test_a_sandbox_without_running_containers_is_no_pod():
     box, _ = listed(made(containers=(Container(name="main"),)))
-    assert join_pods([box], [], specs={}, node_name="") == ([], [])
+    assert join_pods([box], [], sources=SpecSources(), node_name="") == ([], [])
 
 
 def test_pods_come_by_namespace_and_name_whatever_the_order_of_the_list():
@@ -167,7 +169,7 @@ def test_pods_come_by_namespace_and_name_whatever_the_order_of_the_list():
         box, inside = listed(pod, sandbox=f"s-{namespace}{name}")
         boxes.append(box)
         containers += reversed(inside)
-    live, _ = join_pods(boxes, containers, specs={}, node_name="")
+    live, _ = join_pods(boxes, containers, sources=SpecSources(), node_name="")
     assert [one.pod.key for one in live] == ["a/1", "a/2", "b/1"]
     assert list(live[0].containers) == ["two", "one"]  # by their age
 

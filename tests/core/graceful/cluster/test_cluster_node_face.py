@@ -39,8 +39,10 @@ class Cluster:
         self.admin = Client(InProcessTransport(self.server))
         self.kubelet = RecordingNode(clock)
         self.slow, self.asked = 0.0, []
-        objects = KubeNodeObjects(Client(Wire(self)), "n1")
-        self.endpoints = KubePodEndpoints(self.admin, clock, Random(1))
+        self.reader = self.admin
+        self.client = Client(Wire(self))
+        objects = KubeNodeObjects(lambda: self.client, "n1")
+        self.endpoints = KubePodEndpoints(lambda: self.reader, clock, Random(1))
         self.face = ClusterNodeFace(
             self.kubelet,
             objects,
@@ -323,3 +325,25 @@ async def test_the_machine_waits_for_writes_while_the_server_answers(cluster):
     await cluster.face.report_finished()
     assert ANSWER_SECONDS < cluster.clock.boottime() - begun < LAST_SECONDS
     assert not (await cluster.admin.list(PODS, namespace="default")).items
+
+
+@in_cluster
+async def test_without_an_identity_nothing_is_waited_for(cluster):
+    live = await cluster.make_pod("web")
+    cluster.client = None
+    await cluster.face.begin_shutdown(100)
+    cluster.face.expect_pods({"default"})
+    await cluster.face.begin_pod(live, 30.0, 5.0)
+    await cluster.face.report_pod_ended(live, {"main": 0})
+    await cluster.face.report_finished()
+    assert cluster.clock.boottime() < 0.01
+    assert cluster.face.take_notes() == []
+
+
+@in_cluster
+async def test_slices_that_may_not_be_read_are_not_waited_for(cluster):
+    live = await cluster.make_pod("web")
+    cluster.reader = Client(InProcessTransport(cluster.server, kubelet_identity("n1")))
+    cluster.face.expect_pods({"default"})
+    await cluster.face.begin_pod(live, 30.0, 5.0)
+    assert cluster.clock.boottime() < 0.01

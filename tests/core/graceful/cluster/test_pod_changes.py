@@ -7,7 +7,7 @@ from support.agents.virtual_parts import pod
 from lastcall import names
 from lastcall.graceful.cluster import pod_changes
 from lastcall.graceful.cluster.pod_changes import ObjectFate
-from lastcall.model.pods import ClaimSource, EmptyDir, OwnerReference, Volume
+from lastcall.model.pods import EmptyDir, EphemeralSource, OwnerReference, PersistentClaimSource, Volume
 
 
 def owned(kind, *, controller=True):
@@ -72,8 +72,8 @@ def test_the_last_status_is_the_kubelets_at_a_shutdown():
 
 def test_volumes_behind_claims_are_attachable():
     volumes = (
-        Volume(name="data", persistent_volume_claim=ClaimSource()),
-        Volume(name="scratch", ephemeral=ClaimSource()),
+        Volume(name="data", persistent_volume_claim=PersistentClaimSource(claim_name="data-0")),
+        Volume(name="scratch", ephemeral=EphemeralSource()),
         Volume(name="tmp", empty_dir=EmptyDir()),
     )
     one = pod("db")

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from lastcall.graceful.planning import phase_assignment
 from lastcall.model.pods import FINISHED, ObjectMetadata, Pod, PodSpec, PodStatus, pod_priority
@@ -70,6 +71,13 @@ def test_without_groups_there_are_no_phases():
 )
 def test_grace_is_the_smaller_of_both(asked, seconds, given):
     assert phase_assignment.grace_seconds(pod(termination_grace_period_seconds=asked), seconds) == given
+
+
+@pytest.mark.parametrize(("deletion", "seconds"), [(5, 5), (0, 0), (30, 10), (None, 10)])
+def test_the_grace_of_a_deletion_only_shortens(deletion, seconds):
+    web = pod(termination_grace_period_seconds=10)
+    web = replace(web, metadata=replace(web.metadata, deletion_grace_period_seconds=deletion))
+    assert phase_assignment.grace_seconds(web, 20) == seconds
 
 
 PRIORITIES = st.integers(-(2**31), 2**31 - 1) | st.sampled_from([0, 1000, CRITICAL - 1, CRITICAL, CRITICAL + 1000])

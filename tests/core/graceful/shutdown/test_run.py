@@ -4,11 +4,14 @@ import math
 
 import pytest
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from support.agents.shutdown_run import Shutdown
 from support.agents.virtual_parts import phases, pod
 
 from lastcall.graceful.shutdown.run import RELIST_SECONDS
+from lastcall.model.pods import Container, Lifecycle
 from lastcall.model.shutdown import (
+    ContainerSignalled,
     HookEnded,
     NoteWritten,
     PhaseEnd,
@@ -38,6 +41,25 @@ def test_lowest_priority_first_and_each_phase_as_soon_as_it_can():
     assert shutdown.over == 4
     assert shutdown.deliveries("KILL") == []
     assert [(e.index, e.end) for e in shutdown.of(PhaseEnded)] == [(0, PhaseEnd.DONE), (1, PhaseEnd.DONE)]
+
+
+@pytest.mark.parametrize(("configured", "told"), [("SIGUSR1", "SIGUSR1"), ("SIGTERM", ""), ("", "")])
+def test_the_configured_stop_signal_is_recorded_and_the_runtime_sends_it(configured, told):
+    web = pod("web")
+    main = Container(name="main", lifecycle=Lifecycle(stop_signal=configured))
+    web = replace(web, spec=replace(web.spec, containers=(main,)))
+    shutdown = Shutdown(TWO, [(web, None)])
+    assert [(e.signal, e.stop_signal) for e in shutdown.of(ContainerSignalled)] == [("TERM", told)]
+    assert len(shutdown.deliveries("TERM")) == 1, "StopContainer is called as ever"
+
+
+@pytest.mark.parametrize(("deletion", "killed"), [(None, 10), (5, 5), (15, 10)])
+def test_a_deletion_under_way_shortens_the_grace_period(deletion, killed):
+    web = pod("web", grace=10)
+    web = replace(web, metadata=replace(web.metadata, deletion_grace_period_seconds=deletion))
+    shutdown = Shutdown(TWO, [(web, {"main": ContainerScript(after_term=math.inf)})])
+    assert [d.at for d in shutdown.deliveries("KILL")] == [killed]
+    assert [(e.grace, e.asked) for e in shutdown.of(PodStarted)] == [(killed, killed)]
 
 
 def test_the_node_is_not_ready_before_the_first_signal():

@@ -1,0 +1,50 @@
+"""Finds the identity by which an agent reads its node's pods: a given kubeconfig, the kubelet's, or its own pod's."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from lastcall.adapters.host.kubelet_process import find_kubelet_process, flag_value, path_below
+from lastcall.adapters.kube.kubeconfig import ClusterAccess, in_cluster_access, load_kubeconfig
+from lastcall.errors import InvalidInput
+from lastcall.ports.node import Clock
+
+KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
+"""The kubelet's kubeconfig where kubeadm has installed the node."""
+
+
+def find_node_access(
+    clock: Clock, environ: Mapping[str, str], *, kubeconfig: str = "", root: Path = Path("/")
+) -> ClusterAccess:
+    """The first of: the given file; the file of the running kubelet's --kubeconfig; KUBELET_CONF; our own pod's token.
+
+    Blocks for small files, those of the kubelet below ``root``. Raises InvalidInput if there is none or if it has an
+    error, and Unavailable if our pod's token cannot be read.
+    """
+    if kubeconfig:
+        return load_kubeconfig([Path(kubeconfig)], clock)
+    looked = list(_kubelet_files(root))
+    for path in looked:
+        if _is_there(path):
+            return load_kubeconfig([path], clock)
+    if environ.get("KUBERNETES_SERVICE_HOST"):
+        return in_cluster_access(clock, environ)
+    files = " or ".join(map(str, looked))
+    raise InvalidInput("the node's identity", [f"there is no {files}, and this is no pod: name a file by --kubeconfig"])
+
+
+def _kubelet_files(root: Path) -> Iterator[Path]:
+    try:
+        process = find_kubelet_process(root)
+    except OSError:  # of another user: then its files are closed to us too
+        process = None
+    flag = flag_value(process.arguments, "kubeconfig") if process else ""
+    for path in dict.fromkeys([flag, KUBELET_CONF]):
+        if path:
+            yield path_below(root, path)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # in a directory that is closed to us
+        return False

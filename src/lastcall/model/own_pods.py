@@ -1,0 +1,62 @@
+"""The pods of the API that are bound to one node: the uid that its runtime knows them by, and what an agent needs. Pure."""
+
+from msgspec.structs import replace
+
+from lastcall.model.pods import Container, ObjectMetadata, Pod, PodSpec
+from lastcall.names import MIRROR_ANNOTATION
+
+
+def runtime_uid(pod: Pod) -> str:
+    """The uid of the pod's sandbox: the pod's own, or that of the static pod that it mirrors.
+
+    The kubelet runs a static pod under the hash of its manifest, writes the hash to ``kubernetes.io/config.hash``, and
+    copies it to the mirror pod's ``kubernetes.io/config.mirror`` (pkg/kubelet/config/common.go: applyDefaults,
+    pkg/kubelet/pod/mirror_client.go: CreateMirrorPod).
+    """
+    return (pod.metadata.annotations or {}).get(MIRROR_ANNOTATION) or pod.metadata.uid
+
+
+def keep_essentials(pod: Pod) -> Pod:
+    """The pod with only those fields that an agent needs, which change rarely.
+
+    Environments, commands and annotations may hold secrets, and the status changes often: none of them is kept. The
+    deletion of a mirror pod is not kept either, because its static pod continues to run.
+    """
+    spec = pod.spec
+    return Pod(
+        metadata=_essential_metadata(pod.metadata),
+        spec=PodSpec(
+            containers=tuple(map(_essential_container, spec.containers)),
+            init_containers=tuple(map(_essential_container, spec.init_containers)) if spec.init_containers else None,
+            node_name=spec.node_name,
+            priority=spec.priority,
+            priority_class_name=spec.priority_class_name,
+            termination_grace_period_seconds=spec.termination_grace_period_seconds,
+            restart_policy=spec.restart_policy,
+            host_network=spec.host_network,
+            volumes=tuple(
+                volume
+                for volume in spec.volumes or ()
+                if volume.persistent_volume_claim or volume.ephemeral or volume.csi
+            )
+            or None,
+        ),
+    )
+
+
+def _essential_metadata(metadata: ObjectMetadata) -> ObjectMetadata:
+    kept = replace(metadata, annotations=None, generation=0, resource_version="")
+    mirror = (metadata.annotations or {}).get(MIRROR_ANNOTATION)
+    if not mirror:
+        return kept
+    mark = {MIRROR_ANNOTATION: mirror}
+    return replace(kept, annotations=mark, deletion_timestamp=None, deletion_grace_period_seconds=None)
+
+
+def _essential_container(container: Container) -> Container:
+    return Container(
+        name=container.name,
+        ports=container.ports,
+        lifecycle=container.lifecycle,
+        restart_policy=container.restart_policy,
+    )
