@@ -47,6 +47,12 @@ def agent_grants(*, peers: bool = False) -> list[Grant]:
         Grant(
             "pods", ("list", "watch"), "priorities, hooks and sidecars of its node's pods; a role cannot name the node"
         ),
+        Grant(
+            "endpointslices",
+            ("list", "watch"),
+            "during a shutdown: whether Services still send traffic to its pods",
+            "discovery.k8s.io",
+        ),
         Grant("leases", verbs, why, "coordination.k8s.io", NODES_NAMESPACE),
     ]
     asked = [

@@ -75,7 +75,12 @@ def test_the_kubelets_flag_names_its_kubeconfig(host, arguments):
     host.write(KUBELET_CONF, config("https://kubeadm.example:6443"))
     assert host.finds() == "flag.example"
     given = host.write("given", config("https://given.example:6443"))
-    assert host.finds(kubeconfig=str(given)) == "given.example"
+    assert host.finds(kubeconfig=str(given)) == "flag.example"
+
+
+def test_without_the_kubelets_identity_the_given_one_counts(host):
+    given = host.write("given", config("https://given.example:6443"))
+    assert host.finds(IN_POD, kubeconfig=str(given)) == "given.example"
 
 
 def test_without_a_kubelet_its_usual_file_counts(host):

@@ -6,7 +6,6 @@ import time
 
 import pytest
 from click.testing import CliRunner
-from support.agents.virtual_parts import pod
 from support.host.logind import eventually, private_logind  # noqa: F401  (fixtures)
 
 from lastcall.adapters.host.clock import SystemClock
@@ -14,7 +13,6 @@ from lastcall.adapters.systemd import kubelet_service
 from lastcall.adapters.systemd.kubelet_service import KubeletService
 from lastcall.adapters.systemd.units import SystemdUnits
 from lastcall.cli.agent import command
-from lastcall.ports.node import RunningPod
 from lastcall_lab.private_logind import SystemdResponse
 
 KUBELET = "kubelet.service"
@@ -164,14 +162,6 @@ async def test_a_stop_that_takes_too_long_is_told(machine, caplog, monkeypatch):
     await asyncio.wait_for(agent(machine).begin_shutdown(time.clock_gettime(time.CLOCK_BOOTTIME) + 5), 60)
     [sentence] = told(caplog)
     assert sentence.endswith("kubelet.service is still deactivating after 0 s")
-
-
-async def test_the_end_of_a_pod_is_told(machine, caplog):
-    caplog.set_level("INFO")
-    await agent(machine).report_pod_ended(RunningPod(pod=pod("web"), containers={}), {"main": 143, "side": None})
-    assert [record.getMessage() for record in caplog.records] == [
-        "default/web has ended (exit codes: main 143, side None)"
-    ]
 
 
 @pytest.mark.parametrize("name", ["kubelet", "kubelet.timer", ".service", "a b.service", "../k.service", "k.service\n"])

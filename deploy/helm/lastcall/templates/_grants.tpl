@@ -18,6 +18,14 @@
       verbs:
       - list
       - watch
+    # during a shutdown: whether Services still send traffic to its pods
+    - apiGroups:
+      - discovery.k8s.io
+      resources:
+      - endpointslices
+      verbs:
+      - list
+      - watch
 - namespace: "lastcall-nodes"
   rules:
     # the Lease of its node, which promises the watchdog's reset, and tells of leases on shared storage
@@ -47,6 +55,14 @@
       - ''
       resources:
       - pods
+      verbs:
+      - list
+      - watch
+    # during a shutdown: whether Services still send traffic to its pods
+    - apiGroups:
+      - discovery.k8s.io
+      resources:
+      - endpointslices
       verbs:
       - list
       - watch

@@ -15,17 +15,19 @@ KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 def find_node_access(
     clock: Clock, environ: Mapping[str, str], *, kubeconfig: str = "", root: Path = Path("/")
 ) -> ClusterAccess:
-    """The first of: the given file; the file of the running kubelet's --kubeconfig; KUBELET_CONF; our own pod's token.
+    """The first of: the file of the running kubelet's --kubeconfig; KUBELET_CONF; the given file; our own pod's token.
+
+    The API server restricts the kubelet's identity to its own node, so it comes first.
 
     Blocks for small files, those of the kubelet below ``root``. Raises InvalidInput if there is none or if it has an
     error, and Unavailable if our pod's token cannot be read.
     """
-    if kubeconfig:
-        return load_kubeconfig([Path(kubeconfig)], clock)
     looked = list(_kubelet_files(root))
     for path in looked:
         if _is_there(path):
             return load_kubeconfig([path], clock)
+    if kubeconfig:
+        return load_kubeconfig([Path(kubeconfig)], clock)
     if environ.get("KUBERNETES_SERVICE_HOST"):
         return in_cluster_access(clock, environ)
     files = " or ".join(map(str, looked))

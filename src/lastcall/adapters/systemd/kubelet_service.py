@@ -73,9 +73,7 @@ class KubeletService:
         """Returns at once: ``graceful.cluster`` announces pods."""
 
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
-        """Logs the end. The volumes stay mounted: the kubelet, which unmounts them, is stopped."""
-        codes = ", ".join(f"{name} {code}" for name, code in exit_codes.items())
-        log.info("%s has ended (exit codes: %s)", live.pod.key, codes)
+        """Returns False: the volumes stay mounted, because the kubelet, which unmounts them, is stopped."""
         return False
 
     async def report_finished(self) -> None:
