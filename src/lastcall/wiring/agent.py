@@ -273,15 +273,15 @@ async def run_agent_beside_kubelet(
     """``lastcall agent``: ends the containers at a CRI endpoint, whichever program started them.
 
     ``kubelet_unit`` is the systemd unit that would restart them; "" if there is none. ``kubeconfig`` serves the
-    watchdog, the report of a lease on shared storage, the record of the node's shutdown, and the watch of its pods. The
+    watchdog, the report of a lease on shared storage, the record of the node's shutdown, and the EndpointSlices. The
     record is written if a kubeconfig, a watchdog or a storage lease is configured, or ``in_cluster``: by the
     ServiceAccount of our pod, which is then never ended: $POD_UID names it. The pods are watched, and the Node and the
-    pods written, with the kubelet's identity if there is no kubeconfig (``find_node_access``).
+    pods written, with the kubelet's identity if there is one (``find_node_access``).
     """
     journals = JournalFiles(settings.state_dir)
     config, _ = load_starting_config(settings.config, journals)
     own_pod = os.environ.get("POD_UID", "") if in_cluster else ""
-    node: NodeFace = KubeletService(kubelet_unit, SystemClock())
+    kubelet = KubeletService(kubelet_unit, SystemClock())
     watchdog: Keeping | None = functools.partial(watchdog_keeper, node_name=settings.node_name, kubeconfig=kubeconfig)
     async with contextlib.AsyncExitStack() as opened:
         own_pods = await opened.enter_async_context(
@@ -304,9 +304,10 @@ async def run_agent_beside_kubelet(
         own_pods.on_change = runtime.refresh_soon
         await runtime.open()
         opened.push_async_callback(runtime.close)
-        node = await opened.enter_async_context(
+        opened.push_async_callback(kubelet.close)
+        node: NodeFace = await opened.enter_async_context(
             cluster_node_face(
-                node,
+                kubelet,
                 settings.node_name,
                 client=lambda: own_pods.client,
                 kubeconfig=kubeconfig,
