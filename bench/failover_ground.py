@@ -41,7 +41,7 @@ CLIENTS = 32
 LEASE = 40
 """Seconds that a kubelet's Lease lasts by default."""
 
-_BY_HAND = ("Deployment", "PodDisruptionBudget")
+_BY_HAND = ("Deployment", "NetworkPolicy", "PodDisruptionBudget")
 """Of the manifests these are left out: the controller is no pod here."""
 
 

@@ -9,7 +9,7 @@ from lastcall.adapters.kube.own_pods import KEPT_DELETED, OwnPods
 from lastcall.adapters.kube.resources import NAMESPACES, NODES, PODS, dict_resource
 from lastcall.aio import OrderedTaskGroup
 from lastcall.errors import ApiNotPermitted, Unavailable
-from lastcall.manifests.agent import agent_objects
+from lastcall.manifests.agent import agent_access_objects
 from lastcall.names import MIRROR_ANNOTATION
 from lastcall_lab import virtual
 from lastcall_lab.apiserver import ApiServer
@@ -123,7 +123,7 @@ def test_an_agents_service_account_may_watch_them_too():
 
     async def scene(world):
         await world.admin.create(NAMESPACES, {"metadata": {"name": "lastcall-system"}})
-        for obj in agent_objects():
+        for obj in agent_access_objects():
             await world.admin.apply(_resource(obj), obj["metadata"]["name"], obj, namespace=_namespace(obj))
         uid = await world.pod("first")
         account = Client(InProcessTransport(world.server, agent_identity("n1")))

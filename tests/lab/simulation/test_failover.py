@@ -197,7 +197,15 @@ def known(silence, **more):
 
 @pytest.mark.parametrize(
     ("domains", "more", "away"),
-    [(("x", "x"), {}, ("b",)), (("x", "y"), {}, ()), (("", ""), {}, ()), (("x", "x"), {"failed_over": True}, ())],
+    [
+        (("x", "x"), {}, ("b",)),
+        (("x", "y"), {}, ()),
+        (("", ""), {}, ()),
+        (("x", "x"), {"emptied": True}, ("b",)),
+        (("x", "x"), {"powered": False}, ("b",)),
+        (("x", "x"), {"emptied": True, "powered": False}, ()),
+        (("x", "x"), {"emptied": True, "boot_id": "the next"}, ()),
+    ],
 )
 def test_which_machines_count_for_a_failure_domain(domains, more, away):
     machines = {"a": known(30.0, domain=domains[0]), "b": known(60.0, domain=domains[1], **more)}

@@ -23,8 +23,8 @@ class MachineAtOrder:
     ready: str = ""
     domain: str = ""
     held: float = 0.0
-    failed_over: bool = False
-    """It is off, and no pod that somebody would replace is bound to it any more."""
+    emptied: bool = False
+    """No pod that somebody would replace is bound to it any more."""
 
 
 def describe_order(
@@ -48,19 +48,21 @@ def describe_order(
         powered=this.powered,
         boot_id=this.boot_id,
         silence=this.lately,
-        away=tuple(sorted(name for name in away if _shares_domain(machines[name], this))),
+        away=tuple(sorted(name for name in away if _shares_domain(machines[name], this, told[name]))),
         healthy=len(others.keys() - set(away) - set(lost)),
         every=len(machines),
         held=this.held,
     )
 
 
-def _shares_domain(machine: MachineAtOrder, this: MachineAtOrder) -> bool:
+def _shares_domain(machine: MachineAtOrder, this: MachineAtOrder, boot_id: str) -> bool:
     """Whether a machine that is away counts for the failure domain of another one.
 
-    Machines without a domain have no such limit. One that is failed over leaves its domain no worse than it is.
+    Machines without a domain have no such limit. One that is failed over leaves its domain no worse than it is: the
+    boot that was told to switch off is over, though the next one may have begun, and nothing is left to be moved.
     """
-    return bool(this.domain) and machine.domain == this.domain and not machine.failed_over
+    failed_over = machine.emptied and (not machine.powered or machine.boot_id != boot_id)
+    return bool(this.domain) and machine.domain == this.domain and not failed_over
 
 
 def _is_away(machine: MachineAtOrder, boot_id: str, suspect_after: float) -> bool:

@@ -113,7 +113,7 @@ class SimulatedFailover:
             ready=cluster.standing.ready_boots([name]).get(name, ""),
             domain=cluster.labels[name].get(settings.domain_label, ""),
             held=self._announced_shutdown_seconds(name),
-            failed_over=not cluster.machines[name].is_powered and not self._has_movable_pods(name),
+            emptied=not self._has_movable_pods(name),
         )
 
     def _has_movable_pods(self, name: str) -> bool:
