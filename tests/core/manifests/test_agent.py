@@ -21,7 +21,10 @@ from lastcall.manifests.rbac import ANYWHERE, AuditedRequest, ungranted_requests
 from lastcall.model.storage_lease import StorageRecord
 from lastcall_lab.apiserver.cel import evaluator
 
-USED_ELSEWHERE = [("nodeshutdowns", "create"), ("nodeshutdowns", "patch"), ("pods", "list"), ("pods", "watch")]
+USED_ELSEWHERE = [
+    *[("nodeshutdowns", verb) for verb in ("create", "patch")],
+    *[(resource, verb) for resource in ("pods", "endpointslices") for verb in ("list", "watch")],
+]
 VERBS = {"GET": "get", "POST": "create", "PATCH": "patch"}
 
 
@@ -46,7 +49,7 @@ def test_every_request_is_within_the_rules_and_every_rule_is_used():
 
     requests = lives(scene)
     assert ungranted_requests(agent.agent_grants(), requests) == []
-    # The node's last word is another's: see test_kube_shutdown_records; so is the watch of pods: test_own_pods.
+    # The node's last word is another's: see test_kube_shutdown_records; so are the watches: test_own_pods, test_pod_endpoints.
     left = [(grant.resource, verb) for grant, verb in unused_grants(agent.agent_grants(), requests)]
     assert left == USED_ELSEWHERE
 
@@ -188,6 +191,7 @@ def test_the_command_prints_its_rights_alone():
         [
             {"apiGroups": ["lastcall.dev"], "resources": ["nodeshutdowns"], "verbs": ["create", "patch"]},
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
+            {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
         ],
         [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "patch"]}],
     ]

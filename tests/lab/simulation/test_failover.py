@@ -209,7 +209,7 @@ def known(silence, **more):
 )
 def test_which_machines_count_for_a_failure_domain(domains, more, away):
     machines = {"a": known(30.0, domain=domains[0]), "b": known(60.0, domain=domains[1], **more)}
-    found = describe_order(9.0, "a", "a", machines=machines, suspect_after=20.0, before=[told(hit="b")])
+    found = describe_order(9.0, "a", "a", machines=machines, suspect_after=20.0, before=[told(hit="b", boot_id="boot")])
     assert found.away == away
 
 
