@@ -76,6 +76,19 @@ async def test_a_kubelet_that_somebody_starts_is_stopped_again_and_told(machine,
     await beside.close()
 
 
+async def test_the_kubelet_that_the_timer_starts_stays(machine, monkeypatch):
+    monkeypatch.setattr(kubelet_service, "MARGIN", 0.5)
+    monkeypatch.setattr(kubelet_service, "LOOK_SECONDS", 0.05)
+    beside = agent(machine)
+    await beside.begin_shutdown(time.clock_gettime(time.CLOCK_BOOTTIME))
+    await asyncio.sleep(0.6)
+    await machine.run_unit(KUBELET)
+    await asyncio.sleep(0.3)
+    assert (await states(machine))[0] == "active"
+    assert beside.take_notes() == ()
+    await beside.close()
+
+
 async def test_the_timer_word_for_word(machine):
     await agent(machine).begin_shutdown(time.clock_gettime(time.CLOCK_BOOTTIME) + 5)
     [call] = await machine.calls("StartTransientUnit")

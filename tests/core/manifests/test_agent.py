@@ -49,7 +49,7 @@ def test_every_request_is_within_the_rules_and_every_rule_is_used():
 
     requests = lives(scene)
     assert ungranted_requests(agent.agent_grants(), requests) == []
-    # The node's last word is another's: see test_kube_shutdown_records; so are the watches: test_own_pods, test_pod_endpoints.
+    # The node's last word is another's: see test_kube_shutdown_records.
     left = [(grant.resource, verb) for grant, verb in unused_grants(agent.agent_grants(), requests)]
     assert left == USED_ELSEWHERE
 

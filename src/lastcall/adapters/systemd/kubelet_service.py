@@ -109,8 +109,11 @@ class KubeletService:
             self._guard = None
 
     async def _keep_stopped(self, deadline: float) -> None:
-        """Looks each second whether the kubelet runs, and stops it: it restarts what has ended within a second."""
-        while True:
+        """Looks each second whether the kubelet runs, and stops it: it restarts what has ended within a second.
+
+        Ends when the timer is due: the kubelet that it starts stays.
+        """
+        while self._clock.boottime() + LOOK_SECONDS < deadline + MARGIN:
             await self._clock.sleep(LOOK_SECONDS)
             try:
                 async with SystemdUnits.open(self._address) as systemd:
