@@ -4,6 +4,7 @@ import asyncio
 import shutil
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ class Systemd:
 
     def agent(self, unit=KUBELET):
         """As of a new life of the program."""
-        return KubeletService(unit, self.clock, self.address)
+        return KubeletService(unit, self.clock, partial(SystemdUnits.open, self.address))
 
     def deadline(self, seconds=5.0):
         return self.clock.boottime() + seconds

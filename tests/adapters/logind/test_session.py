@@ -17,9 +17,10 @@ from support.host.logind import eventually, private_logind  # noqa: F401  (a fix
 
 from lastcall.adapters.logind.session import SystemLogind
 from lastcall.adapters.systemd import bus
-from lastcall.adapters.systemd.units import SystemdUnits, UnitState
+from lastcall.adapters.systemd.units import SystemdUnits
 from lastcall.errors import NotPermitted, Unavailable
 from lastcall.ports.node import LogindChange
+from lastcall.ports.units import UnitState
 from lastcall_lab.private_logind import PrivateLogind, SystemdResponse
 
 MANAGER = "org.freedesktop.login1.Manager"

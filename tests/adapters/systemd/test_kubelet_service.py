@@ -3,6 +3,7 @@
 import asyncio
 import re
 import time
+from functools import partial
 
 import pytest
 from click.testing import CliRunner
@@ -27,7 +28,7 @@ async def machine(private_logind):  # noqa: F811
 
 
 def agent(machine, unit=KUBELET):
-    return KubeletService(unit, SystemClock(), machine.address)
+    return KubeletService(unit, SystemClock(), partial(SystemdUnits.open, machine.address))
 
 
 async def jobs(machine):
@@ -160,7 +161,7 @@ async def test_coming_back_is_tried_in_the_background(machine, caplog, monkeypat
 async def test_without_a_bus(tmp_path, caplog, monkeypatch):
     monkeypatch.setattr(kubelet_service, "_PATIENCE", 0.1)
     monkeypatch.setattr(kubelet_service, "_RETRY", 0.05)
-    beside = KubeletService(KUBELET, SystemClock(), f"unix:path={tmp_path}/none")
+    beside = KubeletService(KUBELET, SystemClock(), partial(SystemdUnits.open, f"unix:path={tmp_path}/none"))
     await asyncio.wait_for(beside.begin_shutdown(0.0), 60)
     await asyncio.wait_for(beside.mark_ready(), 60)
     assert [sentence.split(":")[0] for sentence in told(caplog)] == [

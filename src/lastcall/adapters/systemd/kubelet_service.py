@@ -14,6 +14,7 @@ from lastcall.aio import cancel_and_wait, wait_any, wait_first
 from lastcall.errors import TimedOut
 from lastcall.names import KUBELET_START, KUBELET_TIMER
 from lastcall.ports.node import Clock, RunningPod
+from lastcall.ports.units import OpenUnits, Units
 
 MARGIN = 60.0
 """Seconds after the shutdown's deadline at which the kubelet is started again if the machine still runs."""
@@ -41,13 +42,12 @@ class KubeletService:
     The death of the agent never leaves the machine without a kubelet: before it is stopped, systemd gets a timer that
     starts it again. The timer is the only state. While it exists, this agent (or an earlier run of it) has stopped the
     kubelet. If the timer cannot be created, the kubelet is not stopped. Failures are logged, not raised.
-    ``bus_address`` None is $DBUS_SYSTEM_BUS_ADDRESS or the system bus.
     """
 
-    def __init__(self, unit: str, clock: Clock, bus_address: str | None = None) -> None:
+    def __init__(self, unit: str, clock: Clock, open_units: OpenUnits = SystemdUnits.open) -> None:
         self._unit = unit
         self._clock = clock
-        self._address = bus_address
+        self._open_units = open_units
         self._work: asyncio.Task[None] | None = None
         self._guard: asyncio.Task[None] | None = None
         self._notes: list[str] = []
@@ -116,7 +116,7 @@ class KubeletService:
         while self._clock.boottime() + LOOK_SECONDS < deadline + MARGIN:
             await self._clock.sleep(LOOK_SECONDS)
             try:
-                async with SystemdUnits.open(self._address) as systemd:
+                async with self._open_units() as systemd:
                     [kubelet] = await systemd.unit_states(self._unit)
                 if not kubelet.is_at_rest:
                     await self._stop_kubelet(deadline)
@@ -152,7 +152,7 @@ class KubeletService:
             await self._clock.sleep(_RETRY)
 
     async def _stop_kubelet(self, deadline: float) -> None:
-        async with SystemdUnits.open(self._address) as systemd:
+        async with self._open_units() as systemd:
             kubelet, timer = await systemd.unit_states(self._unit, KUBELET_TIMER)
             if kubelet.is_at_rest:
                 log.debug("%s does not run: there is nothing to stop", self._unit)
@@ -163,7 +163,7 @@ class KubeletService:
             await self._wait_for_job(systemd, self._unit, rests=True)
         log.info("%s is stopped; %s starts it again unless the machine goes down", self._unit, KUBELET_TIMER)
 
-    async def _arm_timer(self, systemd: SystemdUnits, deadline: float) -> None:
+    async def _arm_timer(self, systemd: Units, deadline: float) -> None:
         """Creates the timer only for a shutdown: at other times the machine has none."""
         seconds = max(_RETRY, deadline + MARGIN - self._clock.boottime())
         description = f"Starts {self._unit}, which lastcall stopped, if the machine has not gone down"
@@ -171,7 +171,7 @@ class KubeletService:
         await self._wait_for_job(systemd, KUBELET_TIMER, rests=False)
 
     async def _start_kubelet(self) -> None:
-        async with SystemdUnits.open(self._address) as systemd:
+        async with self._open_units() as systemd:
             [timer] = await systemd.unit_states(KUBELET_TIMER)
             if timer.load == "not-found":  # it may be loaded and not running yet
                 log.debug("%s was not stopped by lastcall, or is started again already", self._unit)
@@ -181,7 +181,7 @@ class KubeletService:
             await self._wait_for_job(systemd, KUBELET_TIMER, rests=True)
         log.info("%s is started again", self._unit)
 
-    async def _wait_for_job(self, systemd: SystemdUnits, name: str, *, rests: bool) -> None:
+    async def _wait_for_job(self, systemd: Units, name: str, *, rests: bool) -> None:
         """Waits for systemd's job; TimedOut says which state was not reached."""
         end = self._clock.boottime() + _JOB_SECONDS
         while True:

@@ -7,26 +7,14 @@ from typing import Any
 from dbus_fast import Message, Variant
 
 from lastcall.adapters.systemd.bus import Bus
-from lastcall.model.base import Facts
+from lastcall.ports.units import UnitState
 
 _TIMER_ACCURACY = 1.0
 """systemd's default of a minute would save wake-ups; here there is only one."""
 
 
-class UnitState(Facts, frozen=True):
-    """A unit's LoadState ("loaded", "not-found" ...) and ActiveState ("active", "inactive" ...)."""
-
-    load: str
-    active: str
-
-    @property
-    def is_at_rest(self) -> bool:
-        """Whether the unit neither runs nor is about to run, unless a job for it is queued."""
-        return self.active in ("inactive", "failed")
-
-
 class SystemdUnits:
-    """The system manager, over one connection.
+    """``ports.units.Units`` of the system manager, over one connection.
 
     Every method raises Unavailable if systemd does not answer or refuses, and NotPermitted without the right.
     """

@@ -1,0 +1,47 @@
+"""Port to the machine's service manager: the states of units, starting, stopping, and a timer."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from lastcall.model.base import Facts
+
+
+class UnitState(Facts, frozen=True):
+    """A unit's LoadState ("loaded", "not-found" ...) and ActiveState ("active", "inactive" ...)."""
+
+    load: str
+    active: str
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the unit neither runs nor is about to run, unless a job for it is queued."""
+        return self.active in ("inactive", "failed")
+
+
+class Units(Protocol):
+    """The units of systemd. Every method raises Unavailable if it does not answer or refuses."""
+
+    async def unit_states(self, *names: str) -> list[UnitState]:
+        """The states of the units, in this order; also of units that do not exist."""
+        ...
+
+    async def start_unit(self, name: str) -> None:
+        """Returns when the job is queued, not when the unit runs."""
+        ...
+
+    async def stop_unit(self, name: str) -> None:
+        """Returns when the job is queued."""
+        ...
+
+    async def start_timer(self, name: str, *, seconds: float, starts: str, description: str) -> None:
+        """Creates a timer unit ``name``.timer that starts the unit ``starts`` once, after so many seconds.
+
+        The timer depends on the service manager alone. It is gone when it has elapsed, and when the machine goes down.
+        Unavailable also while such a timer exists.
+        """
+        ...
+
+
+OpenUnits = Callable[[], AbstractAsyncContextManager[Units]]
+"""Connects to the service manager. Unavailable if it cannot be reached."""
