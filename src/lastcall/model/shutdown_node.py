@@ -4,7 +4,7 @@ from lastcall.model.base import Facts
 from lastcall.model.pods import StatusCondition
 
 
-class NodeMetadata(Facts, frozen=True):
+class ShutdownNodeMetadata(Facts, frozen=True):
     """The metadata of a Node that the changes depend on."""
 
     name: str = ""
@@ -12,14 +12,14 @@ class NodeMetadata(Facts, frozen=True):
     annotations: dict[str, str] | None = None
 
 
-class NodeSpec(Facts, frozen=True):
-    """v1.NodeSpec, as far as it is changed."""
+class ShutdownNodeSpec(Facts, frozen=True):
+    """v1.ShutdownNodeSpec, as far as it is changed."""
 
     unschedulable: bool = False
 
 
-class NodeStatus(Facts, frozen=True):
-    """v1.NodeStatus, as far as it is changed."""
+class ShutdownNodeStatus(Facts, frozen=True):
+    """v1.ShutdownNodeStatus, as far as it is changed."""
 
     conditions: tuple[StatusCondition, ...] | None = None
 
@@ -27,6 +27,6 @@ class NodeStatus(Facts, frozen=True):
 class ShutdownNode(Facts, frozen=True):
     """A Node, as far as a shutdown changes it."""
 
-    metadata: NodeMetadata = NodeMetadata()
-    spec: NodeSpec = NodeSpec()
-    status: NodeStatus = NodeStatus()
+    metadata: ShutdownNodeMetadata = ShutdownNodeMetadata()
+    spec: ShutdownNodeSpec = ShutdownNodeSpec()
+    status: ShutdownNodeStatus = ShutdownNodeStatus()

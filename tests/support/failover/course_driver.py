@@ -19,7 +19,7 @@ from lastcall.failover.decisions.steps import (
     Mark,
     SwitchOff,
     SwitchOn,
-    Taint,
+    TaintNode,
     Unmark,
     Untaint,
     Wait,
@@ -160,7 +160,7 @@ class Controller:
             self._ask(step)
         elif isinstance(step, SwitchOff | SwitchOn):
             self._switch(step)
-        elif isinstance(step, Mark | Taint | Untaint | Unmark):
+        elif isinstance(step, Mark | TaintNode | Untaint | Unmark):
             self._write(step)
         else:
             self._remove(step)
@@ -215,7 +215,7 @@ class Controller:
         expect(self.me == world.leader, "who does not lead writes")
         others = world.mark is not None and world.mark.by not in (self.me, "former")
         expect(not others or world.mark.by != world.leader, "it takes the mark of who leads")
-        if isinstance(step, Taint):
+        if isinstance(step, TaintNode):
             expect(node.boot_id == step.boot_id, "another boot is tainted")
             expect(world.deceived or world.boot != step.boot_id, "a node is tainted whose boot runs")
             expect(step.mark.tainted, "the mark does not say whose the taint is")

@@ -97,4 +97,4 @@ def is_reading_reusable(step: steps.Step) -> bool:
     It may after writes to the node's objects, which change neither its boot nor its Lease. After a call to a fence, and
     after a wait, the node is read again.
     """
-    return isinstance(step, steps.Mark | steps.Taint | steps.Delete | steps.ForceDelete | steps.Detach)
+    return isinstance(step, steps.Mark | steps.TaintNode | steps.Delete | steps.ForceDelete | steps.Detach)

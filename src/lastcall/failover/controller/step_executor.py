@@ -52,7 +52,7 @@ class StepExecutor:
                 await self._switch_off(step, subject)
             case steps.SwitchOn():
                 await self._switch_on(step, subject)
-            case steps.Taint():
+            case steps.TaintNode():
                 await self._taint_node(step, subject)
             case steps.Untaint():
                 await self._untaint_node(step, subject)
@@ -124,7 +124,7 @@ class StepExecutor:
         over = fencing_history.ended_fencing(node.mark_text, wanted)
         return fencing_history.add_fencing(node.fencing_history_text, over, wall=self._clock.wall()) if over else None
 
-    async def _taint_node(self, step: steps.Taint, subject: StepContext) -> None:
+    async def _taint_node(self, step: steps.TaintNode, subject: StepContext) -> None:
         """Writes the taint and the mark that records its owner, in one write."""
         node = await self._safety_check(subject, step.boot_id).verify_live()
         since = datetime.fromtimestamp(int(self._clock.wall()), UTC)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from lastcall.failover.decisions import remaining, removal_backoff, replacement_tracking
 from lastcall.failover.decisions.case import Case, CasePod
-from lastcall.failover.decisions.steps import Detach, ForceDelete, Step, Taint, Wait
+from lastcall.failover.decisions.steps import Detach, ForceDelete, Step, TaintNode, Wait
 from lastcall.model.fence_policy import FailoverMode
 
 
@@ -21,7 +21,7 @@ def taint_node(case: Case, now: float) -> Step | None:
     assert case.mark
     if remaining.has_our_taint(case):
         return None
-    return Taint(
+    return TaintNode(
         mark=replace(case.mark, tainted=True, lost=replacement_tracking.pods_to_record(case)),
         boot_id=case.node.boot_id,
         why=_proof_text(case),

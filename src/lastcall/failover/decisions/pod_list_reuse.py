@@ -26,7 +26,7 @@ def is_list_reusable(step: steps.Step, pods: Mapping[str, FailoverPod], *, liste
     if now >= listed + LASTS:
         return False
     match step:
-        case steps.Mark() | steps.Taint() | steps.Detach():
+        case steps.Mark() | steps.TaintNode() | steps.Detach():
             return True
         case steps.Delete(pods=deleted):
             return all(pods[one.uid].is_terminating for one in deleted if one.uid in pods)

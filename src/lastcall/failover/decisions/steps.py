@@ -66,7 +66,7 @@ class SwitchOff:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Taint:
+class TaintNode:
     """Adds our taint to those of the Node and writes ``mark``, in one write under its resourceVersion."""
 
     mark: OwnerMark
@@ -144,7 +144,7 @@ Step = (
     | AskPower
     | Mark
     | SwitchOff
-    | Taint
+    | TaintNode
     | Delete
     | ForceDelete
     | Detach

@@ -185,7 +185,7 @@ def _next_action(step: Step, case: Case, rule: decision_table.Rule) -> str:
             return f"{remaining.first_names(one.name for one in step.attachments)} are deleted now: {step.why}"
         case steps.Mark():
             return f"its failover goes on now, with the mark on the Node: {step.why}"
-        case steps.Taint():
+        case steps.TaintNode():
             return f"the taint out-of-service is set now: {step.why}"
         case _:
             return f"what is ours is taken away now: {step.why}"

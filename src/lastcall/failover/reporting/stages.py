@@ -9,7 +9,7 @@ from enum import Enum
 from lastcall.failover.decisions import remaining, suspicion
 from lastcall.failover.decisions.case import Case
 from lastcall.failover.decisions.decision_table import Situation, situation_of
-from lastcall.failover.decisions.steps import Delete, Detach, Done, ForceDelete, Step, Taint, Wait
+from lastcall.failover.decisions.steps import Delete, Detach, Done, ForceDelete, Step, TaintNode, Wait
 from lastcall.model.fence_policy import FailoverMode
 
 
@@ -33,7 +33,7 @@ class Stage(Enum):
 
 
 _DONE_TO_IT = {
-    Taint: Stage.TAINT,
+    TaintNode: Stage.TAINT,
     Delete: Stage.DELETE,
     ForceDelete: Stage.FORCE_DELETE,
     Detach: Stage.DETACH,

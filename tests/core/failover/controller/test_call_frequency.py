@@ -120,7 +120,7 @@ FORCE = steps.ForceDelete(pods=(DB,), boot_id="a", why="w")
     [
         (steps.Mark(mark=MARK, why="w"), [live(terminating=False)], 101, True),
         (steps.Mark(mark=MARK, why="w"), [], 116, False),
-        (steps.Taint(mark=MARK, boot_id="a", why="w"), [], 101, True),
+        (steps.TaintNode(mark=MARK, boot_id="a", why="w"), [], 101, True),
         (DELETE, [live()], 101, True),
         (DELETE, [live(), live("other", terminating=False)], 101, True),
         (DELETE, [], 101, True),
@@ -190,8 +190,8 @@ async def test_the_steps_of_one_failover_share_a_list_and_its_end_has_another(wo
         for one in world.happened
         if isinstance(one, StepDecided | str)
     ]
-    first = order.index("Taint")
-    assert order[first : first + 3] == ["Taint", "ForceDelete", "list"]
+    first = order.index("TaintNode")
+    assert order[first : first + 3] == ["TaintNode", "ForceDelete", "list"]
 
 
 # -- events ------------------------------------------------------------------------------------------------------------

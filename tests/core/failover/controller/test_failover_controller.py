@@ -174,7 +174,7 @@ async def test_every_step_has_its_reason_and_every_call_its_evidence(world):
     assert all(step.why for step in decided)
     order = [type(step) for step in decided if not isinstance(step, steps.Wait | steps.Done)]
     assert order[:3] == [steps.AskTarget, steps.Mark, steps.Mark]
-    assert order.index(steps.SwitchOff) < order.index(steps.Taint) < order.index(steps.ForceDelete)
+    assert order.index(steps.SwitchOff) < order.index(steps.TaintNode) < order.index(steps.ForceDelete)
     forced = world.verbs("force-delete")
     assert pod["metadata"]["uid"] in [one.uid for one in forced]
     assert all("OFF twice" in " ".join(one.evidence) for one in forced)

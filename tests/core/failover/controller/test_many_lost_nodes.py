@@ -159,5 +159,5 @@ async def test_a_node_whose_failover_has_begun_is_read_before_those_that_are_onl
     world.nodes.pull(gone)
     await world.until(lambda: world.place() not in (None, gone))
     assert ranks[type(None)] == {1}, "nothing is known of it yet"
-    assert ranks[steps.Taint] == {0}
+    assert ranks[steps.TaintNode] == {0}
     assert ranks[steps.ForceDelete] == {0}

@@ -103,7 +103,7 @@ MARK_OF_MINE = {"boot_id": "b1", "policy": "p", "began": "2026-01-01T00:00:00Z",
     ("step", "expected"),
     [
         (steps.Mark(mark=MARK, why="w"), True),
-        (steps.Taint(mark=MARK, boot_id="a", why="w"), True),
+        (steps.TaintNode(mark=MARK, boot_id="a", why="w"), True),
         (steps.Delete(pods=(DB,), boot_id="a", why="w"), True),
         (steps.ForceDelete(pods=(DB,), boot_id="a", why="w"), True),
         (steps.Detach(attachments=(), boot_id="a", why="w"), True),
@@ -150,8 +150,8 @@ async def test_the_steps_that_follow_the_taint_share_what_was_read_for_it(world)
     world.nodes.pull(gone)
     await world.until(lambda: world.place() not in (None, gone))
     found = order(world)
-    first = found.index("Taint")
-    assert found[first : first + 3] == ["Taint", "node", "ForceDelete"]
+    first = found.index("TaintNode")
+    assert found[first : first + 3] == ["TaintNode", "node", "ForceDelete"]
     assert found[first - 1] == "node", "a word with a fence came before it"
 
 

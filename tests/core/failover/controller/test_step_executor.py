@@ -338,7 +338,7 @@ async def test_the_taint_is_added_to_those_that_are_there_with_the_mark_that_say
     world = World()
     world.cluster.taints = ({"key": "theirs", "effect": "NoSchedule"},)
     world.cluster.revision = 7
-    await world.carry_out(steps.Taint, mark=msgspec.structs.replace(MINE, tainted=True))
+    await world.carry_out(steps.TaintNode, mark=msgspec.structs.replace(MINE, tainted=True))
     ((_, revision, mark, taints),) = world.cluster.calls
     assert revision == "7"
     assert [taint.key for taint in taints] == ["theirs", "node.kubernetes.io/out-of-service"]

@@ -18,7 +18,7 @@ from lastcall.failover.decisions.steps import (
     Mark,
     SwitchOff,
     SwitchOn,
-    Taint,
+    TaintNode,
     Unmark,
     Untaint,
     Wait,
@@ -166,7 +166,7 @@ def check(step, case, mark):
             assert NOW - device.judged < HOLDS
             assert not [one for one in device.offs if one.ended > device.judged]
             assert not device.trouble
-        case Taint():
+        case TaintNode():
             assert case.dead
             assert step.mark.tainted
         case Delete() | ForceDelete():

@@ -25,7 +25,7 @@ from support.failover.cases import (
 )
 
 from lastcall.failover.decisions.case import FencerCall
-from lastcall.failover.decisions.steps import Detach, ForceDelete, Mark, SwitchOn, Taint, Unmark, Untaint, Wait
+from lastcall.failover.decisions.steps import Detach, ForceDelete, Mark, SwitchOn, TaintNode, Unmark, Untaint, Wait
 from lastcall.failover.evidence.out_of_service_taint import OURS
 from lastcall.model.fence_policy import FailoverMode
 
@@ -33,7 +33,11 @@ from lastcall.model.fence_policy import FailoverMode
 @pytest.mark.parametrize(
     ("changes", "kind", "more"),
     [
-        ({"node": marked(BY_HAND)}, Taint, {"mark": changed(MARK, tainted=True), "boot_id": "a", "says": "a reason"}),
+        (
+            {"node": marked(BY_HAND)},
+            TaintNode,
+            {"mark": changed(MARK, tainted=True), "boot_id": "a", "says": "a reason"},
+        ),
         ({"node": marked(OURS)}, ForceDelete, {"pods": (DB,)}),
         ({}, ForceDelete, {"pods": (DB,), "boot_id": "a"}),
         ({"policy": replace(POLICY, mode=FailoverMode.TAINT_ONLY)}, Wait, {"says": "only taints"}),

@@ -26,7 +26,7 @@ from lastcall.failover.decisions.steps import (
     ForceDelete,
     SwitchOff,
     SwitchOn,
-    Taint,
+    TaintNode,
     Wait,
 )
 from lastcall.failover.evidence import out_of_service_taint
@@ -84,7 +84,7 @@ def test_who_goes_on_asks_for_the_status_at_once_and_gives_no_second_order():
 def test_a_planned_reboot_is_not_fenced():
     life = Life(World()).until(HEALED, reboots)
     assert not life.said(SwitchOff)
-    assert not life.said(Taint)
+    assert not life.said(TaintNode)
     assert "db-0" not in left(life.world)
     assert {"db-1", "web"} <= left(life.world)
     life.heal()
@@ -110,7 +110,7 @@ def test_without_a_fence_nothing_is_forced_and_it_says_what_it_waits_for():
 @pytest.mark.parametrize("kind", ["gone", "other", "mute", "deaf"])
 def test_a_fence_that_fails_forces_nothing_and_says_why(kind):
     life = Life(World(devices=(Device("bmc", kind),))).until(HEALED, is_cut)
-    assert not life.said(Taint)
+    assert not life.said(TaintNode)
     assert left(life.world) == {"db-0", "db-1", "web"}
     assert "bmc" in life.controller.step().why
     life.heal()

@@ -88,6 +88,6 @@ def test_no_promise_is_broken_by_chance(hundred):
             raise AssertionError(f"seed {seed}: {error}") from error
         reached |= {type(one).__name__ for one in life.log}
     assert reached == {
-        "AskPower", "AskTarget", "Delete", "Detach", "ForceDelete", "Mark", "SwitchOff", "SwitchOn", "Taint", "Unmark",
+        "AskPower", "AskTarget", "Delete", "Detach", "ForceDelete", "Mark", "SwitchOff", "SwitchOn", "TaintNode", "Unmark",
         "Untaint",
     }  # fmt: skip

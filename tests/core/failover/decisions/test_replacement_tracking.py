@@ -8,7 +8,7 @@ from support.failover.cases import ENDING, MARK, NOW, POLICY, PROVED, SUSPECT, S
 
 from lastcall.failover.decisions import replacement_tracking
 from lastcall.failover.decisions.decision_table import decide
-from lastcall.failover.decisions.steps import Delete, ForceDelete, Mark, Taint, Wait
+from lastcall.failover.decisions.steps import Delete, ForceDelete, Mark, TaintNode, Wait
 from lastcall.failover.evidence.lost_pods import LostPod
 from lastcall.failover.evidence.out_of_service_taint import OURS
 from lastcall.model.fence_policy import FailoverMode
@@ -24,7 +24,7 @@ EMPTY = replace(PROVED, pods=(), attachments=(), node=marked(OURS, lost=(ONE, TW
 
 def test_the_taint_and_the_pods_that_go_for_it_are_one_write():
     step = decide(replace(ON_IT, node=marked(**SWITCHED)), NOW)
-    assert isinstance(step, Taint)
+    assert isinstance(step, TaintNode)
     assert step.mark.lost == (ONE,)
     assert decide(replace(ON_IT, node=replace(marked(**SWITCHED), room=0)), NOW).mark.lost == ()
 
@@ -37,7 +37,7 @@ def test_who_was_proved_dead_before_he_was_marked_is_marked_with_them():
 def test_who_tolerates_the_taint_for_a_time_is_named_when_that_is_over():
     found = replace(ON_IT, node=marked(**SWITCHED), pods=(WEB, replace(LATE, patient=True)))
     step = decide(found, NOW)
-    assert isinstance(step, Taint)
+    assert isinstance(step, TaintNode)
     assert step.mark.lost == (ONE,)
 
 

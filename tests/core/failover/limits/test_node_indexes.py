@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.failover.cases import NOW, PROVED, SUSPECT
 
 from lastcall.failover.decisions.decision_table import decide
-from lastcall.failover.decisions.steps import ForceDelete, Taint, Wait
+from lastcall.failover.decisions.steps import ForceDelete, TaintNode, Wait
 from lastcall.failover.limits.node_indexes import NodeIndexes
 from lastcall.failover.limits.storms import LimitAnswer
 from lastcall.model.observed import WatchedNode
@@ -74,7 +74,7 @@ class Limits:
 
 def test_no_limit_is_computed_for_a_node_whose_boot_is_over():
     limits = Limits()
-    assert isinstance(decide(replace(PROVED, storm=limits), NOW), Taint | ForceDelete)
+    assert isinstance(decide(replace(PROVED, storm=limits), NOW), TaintNode | ForceDelete)
     assert limits.asked == 0
 
 

@@ -7,15 +7,15 @@ import pytest
 from lastcall import names
 from lastcall.graceful.cluster import node_changes
 from lastcall.model.pods import StatusCondition
-from lastcall.model.shutdown_node import NodeMetadata, NodeSpec, NodeStatus, ShutdownNode
+from lastcall.model.shutdown_node import ShutdownNode, ShutdownNodeMetadata, ShutdownNodeSpec, ShutdownNodeStatus
 
 
 def node(*, mark=None, cordoned=False, conditions=()):
     annotations = None if mark is None else {names.NODE_SHUTDOWN_MARK: mark}
     return ShutdownNode(
-        metadata=NodeMetadata(name="n1", resource_version="7", annotations=annotations),
-        spec=NodeSpec(unschedulable=cordoned),
-        status=NodeStatus(conditions=tuple(conditions)),
+        metadata=ShutdownNodeMetadata(name="n1", resource_version="7", annotations=annotations),
+        spec=ShutdownNodeSpec(unschedulable=cordoned),
+        status=ShutdownNodeStatus(conditions=tuple(conditions)),
     )
 
 
