@@ -11,6 +11,7 @@ from msgspec import Meta, field
 from lastcall.model.base import Facts, Time
 from lastcall.model.pods import Int32, Int64
 from lastcall.model.shutdown import PhaseEnd, PodOutcome, ShutdownMode, ShutdownOutcome
+from lastcall.model.shutdown_kind import ends_boot
 
 MOST_PODS = 4096
 MOST_NOTES = 256
@@ -106,7 +107,13 @@ class NodeShutdownSpec(Facts, frozen=True):
         field(name="bootID")
     )
     id: Annotated[str, Meta(description="By which `lastcall report` knows it on the node.")] = ""
-    how: Annotated[str, Meta(description="What logind said of it, such as `poweroff` or `reboot`.")] = ""
+    how: Annotated[
+        str,
+        Meta(
+            description="What logind said of it: `poweroff`, `reboot`, `halt`, `kexec` or `soft-reboot`. After a"
+            " soft-reboot the boot id is the same."
+        ),
+    ] = ""
     mode: Annotated[ShutdownMode, Meta(description="Observe: nothing is ended.")] = ShutdownMode.ENFORCE
     requested_seconds: Annotated[float, Meta(description="What the configuration asks for.")] | None = None
     granted_seconds: (
@@ -155,5 +162,10 @@ class NodeShutdown(Facts, frozen=True):
 
     @property
     def ended_pod_uids(self) -> frozenset[str]:
-        """The UIDs of pods that have ended and are unmounted."""
+        """The UIDs of pods that have ended and are unmounted, and that this boot does not start again.
+
+        None after a soft-reboot: its kubelet starts the pods again, in the same boot and with the same UIDs.
+        """
+        if not ends_boot(self.spec.how):
+            return frozenset()
         return frozenset(pod.uid for pod in self.status.pods if pod.is_ended)

@@ -213,9 +213,10 @@ class PodPlace(Facts, frozen=True):
 
 
 class WatchedShutdownSpec(Facts, frozen=True):
-    """The boot that shuts down."""
+    """The boot that shuts down, and how."""
 
     boot_id: str = msgspec.field(name="bootID", default="")
+    how: str = ""
 
 
 class WatchedShutdownStatus(Facts, frozen=True):

@@ -71,6 +71,10 @@ class FakeLogind:
         """Begins a reboot; raises as ``power_off``."""
         self._shut_down("reboot")
 
+    async def shut_down(self, kind: str) -> None:
+        """Begins a shutdown of another kind, such as kexec or soft-reboot; raises as ``power_off``."""
+        self._shut_down(kind)
+
     async def schedule(self, kind: str, seconds: float) -> None:
         """Schedules a shutdown of this kind in so many seconds."""
         self.check()

@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from dbus_fast import Message, MessageType
+from dbus_fast import Message, MessageType, Variant
 from dbus_fast.aio import MessageBus
 from support.host.logind import eventually, private_logind  # noqa: F401  (a fixture)
 
@@ -258,3 +258,69 @@ def test_the_recorder_ends_everything_when_its_parent_is_gone():
         assert select.select([descriptor], [], [], 10)[0], "it lives on"
         os.close(descriptor)
     shutil.rmtree(root)
+
+
+# -- the kind of a shutdown --------------------------------------------------------------------------------------------
+
+
+class LoginOf257:
+    """What logind 257 answers, as measured with the real one: the kind is in a property that 252 lacks."""
+
+    def __init__(self, kind, scheduled=""):
+        self.kind, self.scheduled, self.asked = kind, scheduled, []
+
+    def answer(self, message):
+        if message.member != "Get":
+            return None
+        name = message.body[1]
+        self.asked.append(name)
+        preparing = {"preparing": Variant("b", bool(self.kind))}
+        kind = {"type": Variant("s", self.kind)} if self.kind else {}
+        values = {
+            "PreparingForShutdown": Variant("b", bool(self.kind)),
+            "PreparingForShutdownWithMetadata": Variant("a{sv}", preparing | kind),
+            "ScheduledShutdown": Variant("(st)", [self.scheduled, 2**64 - 1]),
+        }
+        return Message.new_method_return(message, "v", [values[name]])
+
+
+async def kind_said_by(private, login):
+    await asyncio.to_thread(private.stop_logind)
+    owner = await MessageBus(bus_address=private.address).connect()
+    owner.add_message_handler(login.answer)
+    await owner.request_name("org.freedesktop.login1")
+    session = await SystemLogind(private.address).open()
+    try:
+        return await session.scheduled_shutdown()
+    finally:
+        session.close()
+        owner.disconnect()
+        await owner.wait_for_disconnect()
+
+
+@pytest.mark.parametrize("kind", ["poweroff", "reboot", "halt", "kexec", "soft-reboot"])
+async def test_the_kind_that_logind_257_tells_counts_before_the_schedule(private_logind, kind):  # noqa: F811
+    assert await kind_said_by(private_logind, LoginOf257(kind, scheduled="poweroff")) == kind
+
+
+async def test_a_scheduled_shutdown_is_told_by_257_too(private_logind):  # noqa: F811
+    assert await kind_said_by(private_logind, LoginOf257("", scheduled="reboot")) == "reboot"
+
+
+async def test_a_logind_without_that_property_is_asked_for_it_once(private_logind):  # noqa: F811
+    if await asyncio.to_thread(lambda: private_logind.version) >= 257:
+        pytest.skip("this machine's logind has the property")
+    session = await SystemLogind(private_logind.address).open()
+    asked, read = [], session._read_property
+
+    async def noting(name):
+        asked.append(name)
+        return await read(name)
+
+    session._read_property = noting
+    lock = await session.take_lock("because")
+    await private_logind.reboot()
+    assert [await session.scheduled_shutdown() for _ in range(2)] == ["reboot", "reboot"]
+    assert asked == ["PreparingForShutdownWithMetadata", "ScheduledShutdown", "ScheduledShutdown"]
+    os.close(lock)
+    session.close()

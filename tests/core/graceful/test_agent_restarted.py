@@ -192,3 +192,22 @@ def test_the_log_does_not_repeat_what_an_earlier_life_has_said(caplog):
     tell(ContainerSignalled(at=5.0, uid="u", container="main", signal="KILL"))
     tell(PodEnded(at=11.0, uid="u", outcome=PodOutcome.KILLED))
     assert [record.getMessage() for record in caplog.records] == ["default/web has ended: Killed"]
+
+
+@on_machine()
+async def test_a_soft_reboot_that_is_over_is_no_cancelled_shutdown(machine):
+    """The boot id is the same, so that the journal seems to be of a shutdown that this machine has survived."""
+    machine.runtime.add(pod("web"), {"main": ContainerScript(after_term=3)})
+    await machine.start_agent()
+    await machine.logind.shut_down("soft-reboot")
+    await machine.off()
+    await machine.clock.sleep(1)
+    await machine.kill_agent(holder_too=True)
+    machine.logind._forget_shutdown()
+    machine.logind.restart_logind()
+    await machine.start_agent()
+    await machine.clock.sleep(5)
+    [record] = machine.disk.records()
+    assert (record.outcome, record.how) == (ShutdownOutcome.COMPLETED, "soft-reboot")
+    assert machine.node.told[-1][1] == "back", "what the shutdown changed of the Node is undone"
+    assert machine.status.armed

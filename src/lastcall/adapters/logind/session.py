@@ -10,7 +10,7 @@ from typing import Any
 from dbus_fast import Message
 
 from lastcall import names
-from lastcall.adapters.systemd.bus import DRIVER, Bus
+from lastcall.adapters.systemd.bus import DRIVER, Bus, NoSuchProperty
 from lastcall.errors import Unavailable
 from lastcall.ports.node import Inhibitor, LogindChange
 
@@ -56,6 +56,7 @@ class SystemLogindSession:
         self._owner: str | None = None
         self._heard: deque[LogindChange] = deque()
         self._news = asyncio.Event()
+        self._has_metadata = True
         bus.on_signal(self._handle_signal)
         bus.on_lost(self._news.set)
 
@@ -92,8 +93,11 @@ class SystemLogindSession:
         ]
 
     async def scheduled_shutdown(self) -> str:
-        """The type of the shutdown that is scheduled or under way, or ""."""
-        return str((await self._read_property("ScheduledShutdown"))[0])
+        """The type of the shutdown that is scheduled or under way, or "".
+
+        PreparingForShutdownWithMetadata (systemd 257) counts before ScheduledShutdown, whose type is of the next one.
+        """
+        return await self._prepared_kind() or str((await self._read_property("ScheduledShutdown"))[0])
 
     async def reload(self) -> None:
         """Has systemd send SIGHUP to logind, whose unit has no ExecReload before systemd 253."""
@@ -123,6 +127,18 @@ class SystemLogindSession:
     def close(self) -> None:
         """Leaves the bus; locks stay held."""
         self._bus.close()
+
+    async def _prepared_kind(self) -> str:
+        """The type of the shutdown under way, by PreparingForShutdownWithMetadata; "" if there is none of either."""
+        if not self._has_metadata:
+            return ""
+        try:
+            found = await self._read_property("PreparingForShutdownWithMetadata")
+        except NoSuchProperty:
+            self._has_metadata = False
+            return ""
+        kind = found.get("type") if isinstance(found, dict) else None
+        return str(kind.value) if kind else ""
 
     async def _call_manager(self, member: str, signature: str = "", *body: str) -> Message:
         return await self._bus.call(_SERVICE, _PATH, _MANAGER, member, signature, *body)

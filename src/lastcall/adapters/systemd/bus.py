@@ -36,7 +36,12 @@ _REFUSALS = frozenset(
     }
 )
 _UNDER_WAY = "org.freedesktop.login1.OperationInProgress"
+_NO_PROPERTY = f"{DRIVER}.Error.UnknownProperty"
 _NOBODY = frozenset({f"{DRIVER}.Error.ServiceUnknown", f"{DRIVER}.Error.NameHasNoOwner"})
+
+
+class NoSuchProperty(LastcallError):
+    """The service lacks this property; a newer version may have it."""
 
 
 class Bus:
@@ -189,6 +194,8 @@ def _translate_error(reply: Message, service: str, member: str) -> LastcallError
         return ShutdownUnderWay(f"logind refuses {member}, since a shutdown is being prepared: {said}")
     if name in _REFUSALS:
         return NotPermitted(f"{service} refuses {member}: {said}; root may, others need a polkit rule")
+    if name == _NO_PROPERTY:
+        return NoSuchProperty(f"{service} has no such property: {said}")
     if name in _NOBODY:
         return Unavailable(f"{service} is not on the bus: {said}")
     return Unavailable(f"{service} fails at {member}: {said}")

@@ -187,6 +187,8 @@ class ShutdownAnnounced:
     """The shutdown was cancelled: the machine stays up."""
     gone: frozenset[str] = frozenset()
     """The UIDs of pods whose containers have all ended and whose volumes are unmounted."""
+    how: str = ""
+    """The kind of the shutdown as logind named it; empty if unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from lastcall.failover.evidence.revisions import revision_number
 from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.observed import WatchedShutdown
 from lastcall.model.shutdown import ShutdownOutcome
+from lastcall.model.shutdown_kind import ends_boot
 
 UNSTATED = 600.0
 """Seconds to wait for a shutdown without a deadline; the node states none if logind sets no limit."""
@@ -30,6 +31,8 @@ class ObservedShutdown:
     seconds: float
     """Seconds from its start to its deadline."""
     cancelled: bool
+    how: str
+    """The kind of the shutdown; empty if unknown."""
     revision: str
     began: float
     written: float
@@ -64,6 +67,7 @@ def observe_shutdown(
         start=start,
         seconds=_allowed_seconds(start, _parse_time(shutdown.status.deadline_time)),
         cancelled=_is_cancelled(shutdown),
+        how=shutdown.spec.how,
         revision=revision,
         began=before.began if before and (before.boot_id, before.start) == (boot_id, start) else now,
         written=now,
@@ -84,7 +88,8 @@ def shutdown_fact(word: ObservedShutdown, live: NodeShutdown | None) -> Shutdown
         new=word.new,
         deadline=word.began + word.seconds,
         cancelled=word.cancelled or (same is not None and _is_cancelled(same)),
-        gone=same.ended_pod_uids if same else frozenset(),
+        gone=same.ended_pod_uids if same and ends_boot(word.how) else frozenset(),
+        how=same.spec.how if same else word.how,
     )
 
 

@@ -10,11 +10,13 @@ from lastcall.failover.evidence.facts import (
     NodesWithoutOutageReport,
     PowerSeen,
     RebootOrdered,
+    ShutdownAnnounced,
     StorageLease,
     WatchdogSeen,
 )
 from lastcall.failover.evidence.proofs import LIVES, power_of, rules_out_agreement
 from lastcall.model.power import InstanceState
+from lastcall.model.shutdown_kind import kind_remark
 
 NO_WATCHDOG = "no armed watchdog is known of, so its silence proves nothing"
 
@@ -56,6 +58,8 @@ def _remark_on(fact: Fact) -> str:
             return f"its condition Ready is {ready or 'missing'}"
         case RebootOrdered(by=by):
             return f"{by} ordered a reboot, which proves nothing"
+        case ShutdownAnnounced(how=how, cancelled=False) if said := kind_remark(how):
+            return f"it {said}"
         case StorageLease(source=source, dead_after=None):
             return f"no watchdog stands behind its lease on {source}"
         case WatchdogSeen(peers=NodesWithoutOutageReport(nodes=0)):

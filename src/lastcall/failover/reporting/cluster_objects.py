@@ -217,6 +217,7 @@ def _known_facts(objects: ClusterObjects, node: LiveNode, heard: float | None, b
                 deadline=one.status.deadline_time.timestamp(),
                 cancelled=one.status.outcome is ShutdownOutcome.CANCELLED,
                 gone=one.ended_pod_uids,
+                how=one.spec.how,
             )
 
 

@@ -102,6 +102,9 @@ class NodeShutdownManager:
         if left and verdict is ResumeDecision.CANCELLED:
             self._reopen_journal(left[0])
             self._start_return("it was cancelled while no agent was running", mode=left[0].mode)
+        elif left and verdict is ResumeDecision.SOFT_REBOOTED:
+            self._reopen_journal(left[0])
+            self._start_return("", mode=left[0].mode)
         else:
             self._background.start(self._clean_up(), "clean up after the last shutdown")
 
@@ -177,7 +180,10 @@ class NodeShutdownManager:
             log.error("what the last shutdown left stays: %s: %s", type(error).__name__, error)
 
     async def _return_to_ready(self, why: str, mode: ShutdownMode) -> None:
-        """Closes the journal only when the node is ready again, so that the next process can finish the return."""
+        """Closes the journal only when the node is ready again, so that the next process can finish the return.
+
+        An empty ``why`` leaves the journal as it is: the shutdown was completed, by a soft-reboot.
+        """
         if self._called_off:
             await self._called_off.withdraw_announcement()
         while mode is ShutdownMode.ENFORCE:
@@ -187,7 +193,8 @@ class NodeShutdownManager:
             except Exception as error:
                 log.error("the node could not be made ready again, trying again: %s: %s", type(error).__name__, error)
             await self._clock.sleep(BACK_SECONDS)
-        self._record_cancelled(why)
+        if why:
+            self._record_cancelled(why)
 
     def _record_cancelled(self, why: str) -> None:
         self._recorder.record(ShutdownCancelled(at=self._clock.boottime(), why=why))

@@ -8,7 +8,7 @@ from support.failover.virtual_cluster import failing_over
 from lastcall.adapters.kube.resources import NODE_SHUTDOWNS, PODS
 from lastcall.failover.controller.cluster_view import ClusterView
 from lastcall.failover.evidence import assessment, node_shutdown_facts
-from lastcall.failover.evidence.facts import Boot, PowerSeen
+from lastcall.failover.evidence.facts import Boot, NodeSeen, PowerSeen
 from lastcall.model.node_shutdown_object import NodeShutdown
 from lastcall.model.observed import ObjectChange, WatchedKind, WatchedShutdown
 from lastcall.model.power import PowerState
@@ -27,13 +27,21 @@ GONE = {
 
 
 def shutdown(
-    type_=WatchedShutdown, revision=1, boot="b1", outcome="Running", start="12:00:00", deadline="12:01:40", pods=()
+    type_=WatchedShutdown,
+    revision=1,
+    boot="b1",
+    outcome="Running",
+    start="12:00:00",
+    deadline="12:01:40",
+    pods=(),
+    how="",
 ):
     status = {"outcome": outcome, "startTime": f"2020-01-01T{start}Z", "pods": list(pods)}
     if deadline:
         status["deadlineTime"] = f"2020-01-01T{deadline}Z"
     metadata = {"name": "n", "resourceVersion": str(revision)}
-    return msgspec.convert({"metadata": metadata, "spec": {"nodeName": "n", "bootID": boot}, "status": status}, type_)
+    spec = {"nodeName": "n", "bootID": boot, "how": how}
+    return msgspec.convert({"metadata": metadata, "spec": spec, "status": status}, type_)
 
 
 def live(**more):
@@ -219,3 +227,46 @@ async def test_it_is_asked_for_anew_only_when_the_rest_is():
     world.clock.now += 0.2
     assert (await world.reading.read_shutdown("n", observing)).metadata.resource_version == "2"
     assert observing.shutdown_of("n").revision == "2"
+
+
+# -- the kind ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "gone"),
+    [("poweroff", {"u"}), ("reboot", {"u"}), ("halt", {"u"}), ("kexec", {"u"}), ("", {"u"}), ("soft-reboot", set())],
+)
+def test_pods_that_a_soft_reboot_ended_run_again_in_the_same_boot(how, gone):
+    """The boot id stays, so that nothing else tells these pods from those that the restarted kubelet runs."""
+    word = node_shutdown_facts.observe_shutdown(None, shutdown(how=how), 50.0)
+    fact = node_shutdown_facts.shutdown_fact(word, live(how=how, outcome="Completed", pods=[GONE]))
+    assert fact.how == how
+    assert assessment.ended_pod_uids(BOOT, [fact]) == gone
+
+
+def test_a_kind_that_only_one_of_two_readings_knows_counts():
+    """logind may announce a soft-reboot after a shutdown has begun by other news."""
+    early = node_shutdown_facts.observe_shutdown(None, shutdown(), 50.0)
+    late = node_shutdown_facts.observe_shutdown(None, shutdown(how="soft-reboot"), 50.0)
+    for word, read in ((early, live(how="soft-reboot", pods=[GONE])), (late, live(pods=[GONE]))):
+        assert node_shutdown_facts.shutdown_fact(word, read).gone == frozenset()
+
+
+def test_a_soft_reboot_is_held_back_as_any_shutdown_and_proves_nothing():
+    word = node_shutdown_facts.observe_shutdown(None, shutdown(how="soft-reboot"), 50.0)
+    fact = node_shutdown_facts.shutdown_fact(word, None)
+    assert assessment.fencing_held_until(BOOT, [fact], 60.0) == 150.0
+    verdict = assessment.assess(BOOT, [fact, NodeSeen(boot_id="b1", system_uuid="m", ready="True", at=90.0)], 500.0)
+    assert verdict.state is assessment.BootState.UNKNOWN
+    assert "it announced a soft-reboot: its boot id stays, and the pods that it ended may run again" in verdict.reasons
+
+
+def test_a_kexec_is_proved_by_the_new_boot_id_of_a_machine_that_was_never_off():
+    word = node_shutdown_facts.observe_shutdown(None, shutdown(how="kexec"), 50.0)
+    fact = node_shutdown_facts.shutdown_fact(word, None)
+    on = [PowerSeen(boot_id="b1", source="bmc", power=PowerState.ON, asked=at, answered=at) for at in (60.0, 300.0)]
+    before = assessment.assess(BOOT, [fact, *on], 310.0)
+    assert before.state is not assessment.BootState.DEAD
+    assert any("announced a kexec: its machine stays on" in reason for reason in before.reasons)
+    new = NodeSeen(boot_id="b2", system_uuid="m", ready="True", at=200.0)
+    assert assessment.assess(BOOT, [fact, *on, new], 310.0).state is assessment.BootState.DEAD
