@@ -4,8 +4,12 @@ Each class carries the exit code of the command line: 0 success, 1 a finding or 
 refused for safety, 4 timed out.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
+
+_WEBHOOK = re.compile(r'(?:admission|failed calling) webhook "([^"]+)"')
+"""How kube-apiserver names the webhook of a refusal (apiserver/pkg/admission/plugin/webhook/errors)."""
 
 
 class LastcallError(Exception):
@@ -74,6 +78,12 @@ class ApiFailure(LastcallError):
         message = str(self)
         denied = 'admission webhook "' in message and "denied the request" in message
         return denied or "failed calling webhook" in message
+
+    @property
+    def webhook(self) -> str:
+        """The name of the admission webhook that denied the request or could not be called; "" if there is none."""
+        named = _WEBHOOK.search(str(self)) if self.is_by_webhook else None
+        return named[1] if named else ""
 
 
 class NotFound(ApiFailure):

@@ -9,10 +9,11 @@ import logging
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
-from lastcall.aio import OrderedTaskGroup, Signal, cancel_and_wait, wait_first
+from lastcall.aio import OrderedTaskGroup, cancel_and_wait, wait_first
 from lastcall.errors import LastcallError
 from lastcall.graceful.cluster.node_announcement import NodeAnnouncement
 from lastcall.graceful.cluster.pod_departure import PodDeparture
+from lastcall.graceful.cluster.server_contact import ServerContact
 from lastcall.graceful.cluster.traffic_wait import ANSWER_SECONDS, TrafficWait
 from lastcall.model.traffic import TrafficSettings
 from lastcall.ports.cluster import NodeObjects, PodEndpoints
@@ -50,15 +51,15 @@ class ClusterNodeFace:
         self._objects = objects
         self._endpoints = endpoints
         self._clock = clock
-        self._answers = Signal()
-        self._announcement = NodeAnnouncement(objects, boot_id=boot_id, clock=clock, answered=self._answers.set)
+        self._notes: list[str] = []
+        self._contact = ServerContact(clock, self._add_note)
+        self._announcement = NodeAnnouncement(objects, boot_id=boot_id, clock=clock, contact=self._contact)
         self._limit = traffic.limit_seconds
         self._traffic = TrafficWait(endpoints, settle=traffic.settle_seconds, clock=clock)
         self._work = OrderedTaskGroup()
         self._departures: dict[str, PodDeparture] = {}
         self._writes: list[tuple[str, asyncio.Task[None]]] = []
         self._calls = asyncio.Semaphore(PARALLEL_CALLS)
-        self._notes: list[str] = []
         self._announcing: asyncio.Task[None] | None = None
         self._cleaning: asyncio.Task[None] | None = None
         self._patience = ANSWER_SECONDS
@@ -73,7 +74,7 @@ class ClusterNodeFace:
         await self._stop_clean_up()
         begun = self._clock.boottime()
         if self._announcing is None:
-            self._announcing = self._work.start(self._announcement.keep(), "announce the shutdown")
+            self._announcing = self._work.start(self._announcement.keep(deadline), "announce the shutdown")
         await self._kubelet.begin_shutdown(deadline)
         stopped = self._clock.boottime()
         left = begun + ANSWER_SECONDS - stopped
@@ -89,21 +90,8 @@ class ClusterNodeFace:
 
     async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
         """Deletes the pod's object or makes the pod not ready, then waits until no Service sends it traffic."""
-        if not self._objects.is_connected():
-            return
-        uid = live.pod.metadata.uid
-        departure = self._departures.get(uid)
-        if departure is None:
-            departure = self._departures[uid] = PodDeparture(
-                live.pod,
-                self._objects,
-                calls=self._calls,
-                clock=self._clock,
-                note=self._notes.append,
-                answered=self._answers.set,
-            )
-            self._start_write(live.pod.key, departure.begin(grace))
-        if self._limit:
+        departure = self._departures.get(live.pod.metadata.uid) or self._start_departure(live, grace)
+        if self._limit and self._objects.is_connected():
             until = min(until, self._clock.boottime() + self._limit)
             await self._traffic.wait_until_withdrawn(live.pod, departure, until=until, listed_by=self._listed_by)
 
@@ -116,12 +104,12 @@ class ClusterNodeFace:
     async def report_finished(self) -> None:
         """Waits for the writes under way: two seconds at most, and only while the server answers."""
         await self._kubelet.report_finished()
-        end = self._clock.boottime() + LAST_SECONDS
+        end = self._clock.boottime() + LAST_SECONDS if self._objects.is_connected() else 0.0
         while (pods := self._pods_being_written()) and (left := end - self._clock.boottime()) > 0:
-            if await wait_first(self._answers.next(), self._clock.sleep(min(ANSWER_SECONDS, left))):
+            if await wait_first(self._contact.next_answer(), self._clock.sleep(min(ANSWER_SECONDS, left))):
                 break
         if pods:
-            self._notes.append(f"the last writes are not confirmed for {', '.join(pods)}")
+            self._add_note(f"the last writes are not confirmed for {', '.join(pods)}")
 
     def take_notes(self) -> Sequence[str]:
         """The notes since the last call."""
@@ -129,8 +117,11 @@ class ClusterNodeFace:
         return notes
 
     async def mark_ready(self) -> None:
-        """Starts the kubelet again and undoes what the agent changed of the Node. LastcallError if that fails."""
-        await self._stop_writing()
+        """Starts the kubelet again and undoes what the agent changed of the Node. LastcallError if that fails.
+
+        The kubelet finishes the deletions that have begun; a note lists their pods.
+        """
+        await self._hand_over()
         await self._kubelet.mark_ready()
         await self._announcement.undo()
 
@@ -147,9 +138,31 @@ class ClusterNodeFace:
 
     # ------------------------------------------------------------------------------------------------------------------
 
+    def _add_note(self, text: str) -> None:
+        self._notes.append(text)
+
+    def _start_departure(self, live: RunningPod, grace: float) -> PodDeparture:
+        departure = self._departures[live.pod.metadata.uid] = PodDeparture(
+            live.pod,
+            self._objects,
+            calls=self._calls,
+            clock=self._clock,
+            note=self._add_note,
+            contact=self._contact,
+        )
+        self._start_write(live.pod.key, departure.begin(grace))
+        return departure
+
+    async def _hand_over(self) -> None:
+        """Ends the writes; the restarted kubelet finishes what they have begun."""
+        pods = sorted(one.key for one in self._departures.values() if one.is_being_deleted)
+        await self._stop_writing()
+        if pods:
+            self._add_note(f"handed over to the kubelet, because their deletion had begun: {', '.join(pods)}")
+
     def _start_write(self, key: str, work: Coroutine[Any, Any, None]) -> None:
         task = self._work.start(work, f"write {key}")
-        task.add_done_callback(lambda _: self._answers.set())
+        task.add_done_callback(lambda _: self._contact.wake_waiters())
         self._writes.append((key, task))
 
     def _pods_being_written(self) -> list[str]:

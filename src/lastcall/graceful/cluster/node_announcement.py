@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from lastcall.errors import Conflict, LastcallError
 from lastcall.graceful.cluster import node_changes
+from lastcall.graceful.cluster.server_contact import ServerContact
 from lastcall.model.shutdown_node import ShutdownNode
 from lastcall.ports.cluster import NodeObjects
 from lastcall.ports.node import Clock
@@ -27,37 +28,40 @@ log = logging.getLogger(__name__)
 
 
 class NodeAnnouncement:
-    """The announcement of one boot's shutdowns. ``answered`` is called at each answer of the API server."""
+    """The announcement of one boot's shutdowns. ``contact`` is told of each answer and failure."""
 
-    def __init__(self, objects: NodeObjects, *, boot_id: str, clock: Clock, answered: Callable[[], None]) -> None:
+    def __init__(self, objects: NodeObjects, *, boot_id: str, clock: Clock, contact: ServerContact) -> None:
         self._objects = objects
         self._boot_id = boot_id
         self._clock = clock
-        self._answered = answered
-        self._failure = ""
+        self._contact = contact
         self._tried = asyncio.Event()
 
     async def wait_until_tried(self) -> None:
         """Returns when the first attempt has succeeded or failed."""
         await self._tried.wait()
 
-    async def keep(self) -> None:
-        """Writes the announcement, then checks and repeats it and renews the Lease; never ends. Logs failures once."""
+    async def keep(self, until: float) -> None:
+        """Writes the announcement, then checks and repeats it and renews the Lease, until ``until`` (boottime).
+
+        Then the machine is released: nobody knows any more whether the node lives.
+        """
         self._tried.clear()
         status_written = False
-        while True:
+        while self._clock.boottime() < until:
             try:
                 if not status_written:
                     await self._write_all()
                     status_written = True
                 else:
                     await self._write_what_is_missing()
-                self._answered()
-                self._failure = ""
+                self._contact.record_answer()
+                pause = RENEW_SECONDS
             except LastcallError as error:
-                self._log_failure(error)
+                self._contact.record_failure(error, "the shutdown is not announced on the Node")
+                pause = RETRY_SECONDS
             self._tried.set()
-            await self._clock.sleep(RETRY_SECONDS if self._failure else RENEW_SECONDS)
+            await self._clock.sleep(min(pause, until - self._clock.boottime()))
 
     async def undo(self) -> None:
         """Removes the conditions, the mark, and the cordon if it is ours. LastcallError if a request fails."""
@@ -104,8 +108,3 @@ class NodeAnnouncement:
             except Conflict:
                 if not left:
                     raise
-
-    def _log_failure(self, error: LastcallError) -> None:
-        if str(error) != self._failure:
-            log.warning("the shutdown is not announced on the Node: %s", error)
-        self._failure = str(error)

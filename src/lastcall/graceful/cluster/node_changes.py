@@ -65,10 +65,13 @@ def status_patch(wall: float) -> Patch:
 
 
 def is_announced(node: ShutdownNode) -> bool:
-    """Whether the Node still says what ``status_patch`` wrote: a kubelet that runs writes its own Ready."""
-    now = {one.type: (one.status, one.message) for one in node.status.conditions or ()}
+    """Whether the Node says that it shuts down, whoever wrote it: a kubelet that runs writes its own Ready.
+
+    A kubelet with conditions of its own (KEP-6249) may write the same ones with another reason; then they are its own.
+    """
+    now = {one.type: one.status for one in node.status.conditions or ()}
     wanted = {names.READY: "False"} | dict.fromkeys(SHUTDOWN_CONDITIONS, "True")
-    return all(now.get(kind) == (status, names.NOT_READY_MESSAGE) for kind, status in wanted.items())
+    return all(now.get(kind) == status for kind, status in wanted.items())
 
 
 def undo_patch(node: ShutdownNode) -> Patch | None:

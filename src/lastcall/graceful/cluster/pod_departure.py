@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from lastcall.errors import ApiFailure, ApiNotPermitted, Conflict, LastcallError, NotFound, RequestRefused
 from lastcall.graceful.cluster import pod_changes
 from lastcall.graceful.cluster.pod_changes import ObjectFate
+from lastcall.graceful.cluster.server_contact import ServerContact
 from lastcall.model.pods import Pod
 from lastcall.ports.cluster import NodeObjects
 from lastcall.ports.node import Clock
@@ -21,8 +22,8 @@ RETRY_SECONDS = 1.0
 class PodDeparture:
     """One pod's writes.
 
-    ``calls`` limits the writes of all pods at a time. ``note`` gets what the report shall say. ``answered`` is called
-    when the server has accepted a write.
+    ``calls`` limits the writes of all pods at a time. ``note`` gets what the report shall say. ``contact`` is told
+    of the server's answers.
     """
 
     def __init__(
@@ -33,17 +34,28 @@ class PodDeparture:
         calls: AbstractAsyncContextManager[None],
         clock: Clock,
         note: Callable[[str], None],
-        answered: Callable[[], None],
+        contact: ServerContact,
     ) -> None:
         self._pod = pod
         self._objects = objects
         self._calls = calls
         self._clock = clock
         self._note = note
-        self._answered = answered
+        self._contact = contact
+        self._asked = False
         self._deleted = False
         self._is_gone = False
         self._begun = asyncio.Event()
+
+    @property
+    def key(self) -> str:
+        """``namespace/name`` of the pod."""
+        return self._pod.key
+
+    @property
+    def is_being_deleted(self) -> bool:
+        """Whether the pod's deletion has begun, or may have, and its object has not been removed."""
+        return (self._deleted or self._asked) and not self._is_gone
 
     async def wait_until_begun(self) -> None:
         """Returns when the server has accepted or refused the pod's first write."""
@@ -55,11 +67,7 @@ class PodDeparture:
             if pod_changes.object_fate(self._pod) is ObjectFate.DELETED:
                 if pod_changes.needs_disruption_target(self._pod):
                     await self._write(lambda: self._patch(pod_changes.disruption_patch(self._clock.wall())))
-                seconds = pod_changes.deletion_grace(grace)
-                refusal = await self._write(lambda: self._objects.delete_pod(self._pod, seconds))
-                self._deleted = not refusal
-                if refusal:
-                    self._note(f"{self._pod.key} is ended without its deletion, which is refused: {refusal}")
+                await self._delete(pod_changes.deletion_grace(grace))
             if not self._deleted:
                 await self._write(lambda: self._patch(pod_changes.not_ready_patch(self._clock.wall())))
         finally:
@@ -73,26 +81,38 @@ class PodDeparture:
         await self._write(lambda: self._patch(pod_changes.final_patch(self._pod, exit_codes, self._clock.wall())))
         if volumes := pod_changes.attachable_volumes(self._pod):
             self._note(f"the object of {self._pod.key} stays: {', '.join(volumes)} not known to be unmounted")
-        elif not self._is_gone:
-            await self._write(lambda: self._objects.delete_pod(self._pod, 0))
+        elif not self._is_gone and not await self._write(lambda: self._objects.delete_pod(self._pod, 0)):
+            self._is_gone = True
+
+    async def _delete(self, seconds: int) -> None:
+        self._asked = True
+        refusal = await self._write(lambda: self._objects.delete_pod(self._pod, seconds))
+        self._asked, self._deleted = False, refusal is None
+        if refusal:
+            cause = f"because of webhook {refusal.webhook}" if refusal.webhook else "which is refused"
+            self._note(f"{self._pod.key} is ended without its deletion, {cause}: {refusal}")
 
     async def _patch(self, patch: pod_changes.Patch) -> None:
         await self._objects.patch_pod_status(self._pod, patch)
 
-    async def _write(self, call: Callable[[], Awaitable[None]]) -> str:
-        """Repeats a write until the server accepts it or refuses it for good; returns the reason of a refusal, or ""."""
+    async def _write(self, call: Callable[[], Awaitable[None]]) -> ApiFailure | None:
+        """Repeats a write until the server accepts it or refuses it for good; returns the refusal, or None."""
         while not self._is_gone:
             try:
                 async with self._calls:
                     await call()
-                self._answered()
+                self._contact.record_answer()
                 break
             except (NotFound, Conflict):
                 self._is_gone = True  # another pod has the name, or none
             except ApiFailure as error:
                 if error.is_by_webhook or isinstance(error, (RequestRefused, ApiNotPermitted)):
-                    return str(error)
-                await self._clock.sleep(RETRY_SECONDS)
-            except LastcallError:
-                await self._clock.sleep(RETRY_SECONDS)
-        return ""
+                    return error
+                await self._wait_for_retry(error)
+            except LastcallError as error:
+                await self._wait_for_retry(error)
+        return None
+
+    async def _wait_for_retry(self, error: LastcallError) -> None:
+        self._contact.record_failure(error, f"{self._pod.key} is not announced")
+        await self._clock.sleep(RETRY_SECONDS)

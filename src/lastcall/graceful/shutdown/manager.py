@@ -194,7 +194,12 @@ class NodeShutdownManager:
                 log.error("the node could not be made ready again, trying again: %s: %s", type(error).__name__, error)
             await self._clock.sleep(BACK_SECONDS)
         if why:
+            self._record_node_notes()
             self._record_cancelled(why)
+
+    def _record_node_notes(self) -> None:
+        for text in self._node.take_notes():
+            self._recorder.record(NoteWritten(at=self._clock.boottime(), text=text))
 
     def _record_cancelled(self, why: str) -> None:
         self._recorder.record(ShutdownCancelled(at=self._clock.boottime(), why=why))

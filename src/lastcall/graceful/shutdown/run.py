@@ -171,6 +171,7 @@ class ShutdownRun:
         """Reads the list of pods again and again: a kubelet that somebody has started recreates what has ended."""
         while True:
             await self._clock.sleep(RELIST_SECONDS)
+            self._record_node_notes()
             self._refresher.start_refresh()
 
     def _resume_earlier_pods(self) -> None:
