@@ -13,12 +13,14 @@ from lastcall.aio import cancel_and_wait, wait_first
 from lastcall.errors import Unavailable
 from lastcall.graceful import delay_limit
 from lastcall.graceful.config import AgentConfig
+from lastcall.graceful.deadlines.notice_board import NoticeBoard
 from lastcall.graceful.delay_inhibitor import DelayInhibitor
 from lastcall.graceful.logind_connection import LogindConnection
 from lastcall.graceful.shutdown.journal_recorder import Listener
 from lastcall.graceful.shutdown.manager import NodeShutdownManager
 from lastcall.graceful.state_machine import AgentObservation, AgentState, AgentStep, ShutdownStateMachine
 from lastcall.model.duration import format_seconds
+from lastcall.model.shutdown_notice import NoticeSource, ShutdownNotice
 from lastcall.ports.node import (
     Clock,
     DelayLimitFiles,
@@ -50,6 +52,15 @@ class AgentPorts:
     runtime: PodRuntime
     node: NodeFace
     journals: Journals
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogindReading:
+    """What logind answered in one round; ``granted`` is its limit in seconds, ``how`` the kind of the shutdown."""
+
+    preparing: bool
+    granted: float | None = None
+    how: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +109,9 @@ class ShutdownAgent:
             listeners=listeners,
             wake=self._wake.set,
         )
+        self._notices = NoticeBoard()
+        self._announcement: tuple[LogindReading, tuple[ShutdownNotice, ...]] = LogindReading(preparing=False), ()
+        self._last_reading: LogindReading | None = None
         self._logind_was_read = False
         self._stop_requested = False
         self._last_sentence = ""
@@ -106,6 +120,31 @@ class ShutdownAgent:
         """Applies a new configuration from the next round on; a shutdown under way keeps the one it began with."""
         self._config = config
         self._wake.set()
+
+    @property
+    def notices(self) -> tuple[ShutdownNotice, ...]:
+        """The notices that hold, the earliest deadline first."""
+        return self._notices.all_notices()
+
+    def put_notice(self, notice: ShutdownNotice, *, replace: bool = False) -> bool:
+        """A source says when the machine goes down. The shutdown of the pods begins, or ends earlier, by it.
+
+        Returns whether this is news (``NoticeBoard.put``).
+        """
+        news = self._notices.put(notice, self._clock.boottime(), replace=replace)
+        if news:
+            left = format_seconds(max(0.0, notice.deadline - self._clock.boottime()))
+            log.warning("%s: the machine goes down in %s: %s", notice.source.value, left, notice.reason)
+            self._wake.set()
+        return news
+
+    def withdraw_notice(self, source: NoticeSource) -> bool:
+        """The source says that the machine stays up; returns whether its notice held."""
+        notice = self._notices.withdraw(source)
+        if notice:
+            log.warning("%s: the notice is withdrawn: %s", source.value, notice.reason)
+            self._wake.set()
+        return notice is not None
 
     def request_stop(self) -> None:
         """Asks ``run`` to end. Outside a shutdown the agent releases the lock; otherwise the lock's keeper retains it.
@@ -122,6 +161,7 @@ class ShutdownAgent:
         """
         await self._inhibitor.recover()
         self._shutdowns.recover()
+        self._notices = NoticeBoard(self._shutdowns.unfinished_notices)
         watching = asyncio.create_task(self._inhibitor.watch_files(), name="files of the delay limit")
         try:
             is_last = False
@@ -149,36 +189,65 @@ class ShutdownAgent:
             if self._config.is_enabled or self._shutdowns.has_unfinished_shutdown
             else AgentObservation.DISABLED
         )
-        try:
-            await self._read_logind()
-        except Unavailable as error:
-            await self._connection.drop_session(error)
-        self._report_status()
-
-    async def _read_logind(self) -> None:
+        for notice in self._notices.drop_expired(self._clock.boottime()):
+            log.warning("%s: the machine is still up: the notice is dropped: %s", notice.source.value, notice.reason)
         if self._machine.state is AgentState.IDLE:
             await self._apply_observation(
                 AgentObservation.LOCKED if self._inhibitor.is_held else AgentObservation.UNLOCKED
             )
-            return
-        session = await self._connection.get_session()
-        if session is None:
-            return
-        await self._ensure_lock(session)
-        preparing, granted, how = await asyncio.gather(
-            session.is_preparing(), session.max_delay(), session.scheduled_shutdown()
-        )
-        self._logind_was_read = True
-        self._shutdowns.close_if_cancelled(preparing=preparing)
-        if preparing and self._machine.state in (AgentState.ACQUIRING, AgentState.ARMED):
-            self._inhibitor.granted = granted
-            await self._apply_observation(AgentObservation.PREPARING, how)
         else:
-            await self._apply_observation(
-                AgentObservation.PREPARING if preparing else AgentObservation.NOT_SHUTTING_DOWN
+            try:
+                await self._follow_announcements(await self._read_logind())
+            except Unavailable as error:
+                await self._connection.drop_session(error)
+        self._report_status()
+
+    async def _read_logind(self) -> LogindReading | None:
+        """Logind's answers; None while it does not answer. Holds the lock, and asks for the limit."""
+        try:
+            session = await self._connection.get_session()
+            if session is None:
+                return None
+            await self._ensure_lock(session)
+            preparing, granted, how = await asyncio.gather(
+                session.is_preparing(), session.max_delay(), session.scheduled_shutdown()
             )
-        if self._machine.state is AgentState.ARMED:
+        except Unavailable as error:
+            await self._connection.drop_session(error)
+            return None
+        self._logind_was_read = True
+        if self._machine.state is AgentState.ARMED and not preparing:
             self._inhibitor.update_limit(session, granted, self._config.requested_seconds)
+        self._last_reading = LogindReading(preparing=preparing, granted=granted, how=how if preparing else "")
+        return self._last_reading
+
+    async def _follow_announcements(self, reading: LogindReading | None) -> None:
+        """Begins, joins or cancels a shutdown by what logind and the other sources announce.
+
+        While logind does not answer, its last answer holds; before its first one, what the journal says of it.
+        """
+        due = self._notices.due_notices(self._clock.boottime(), self._lead_seconds)
+        last = reading or self._last_reading
+        if last is None:
+            if not due and self._machine.state not in (AgentState.ENDING, AgentState.RELEASED):
+                return
+            last = LogindReading(preparing=self._shutdowns.is_announced)
+        going_down = last.preparing or bool(due)
+        self._shutdowns.close_if_cancelled(preparing=going_down)
+        if not going_down:
+            await self._apply_observation(AgentObservation.NOT_SHUTTING_DOWN)
+            return
+        if self._machine.state in (AgentState.ACQUIRING, AgentState.ARMED):
+            if last.preparing:
+                self._inhibitor.granted = last.granted
+            self._announcement = last, due
+        elif self._shutdowns.join_announcements(due, announced=last.preparing, how=last.how, granted=last.granted):
+            await self._inhibitor.set_deadline(self._shutdowns.deadline)
+        await self._apply_observation(AgentObservation.PREPARING)
+
+    @property
+    def _lead_seconds(self) -> float:
+        return max(self._config.deadlines.lead_seconds, float(self._config.requested_seconds))
 
     async def _ensure_lock(self, session: LogindSession) -> None:
         """Acquires the lock; acquires it again after logind has restarted or the bus connection was lost."""
@@ -190,20 +259,27 @@ class ShutdownAgent:
                 self._connection.doubtful = False
             await self._apply_observation(AgentObservation.LOCKED if held else AgentObservation.UNLOCKED)
 
-    async def _apply_observation(self, seen: AgentObservation, how: str = "") -> None:
+    async def _apply_observation(self, seen: AgentObservation) -> None:
         step = self._machine.advance(seen)
         if step is AgentStep.BEGIN:
-            await self._begin_shutdown(how)
+            await self._begin_shutdown()
         elif step is AgentStep.RELEASE:
             await self._release_lock()
         elif step is AgentStep.CANCEL:
             await self._cancel_shutdown()
 
-    async def _begin_shutdown(self, how: str) -> None:
+    async def _begin_shutdown(self) -> None:
+        reading, due = self._announcement
         await self._shutdowns.begin(
-            self._config, granted=self._inhibitor.granted, how=how, lock=self._inhibitor.is_held
+            self._config,
+            granted=self._inhibitor.granted,
+            how=reading.how,
+            lock=self._inhibitor.is_held,
+            announced=reading.preparing,
+            notices=due,
         )
-        log.warning("the machine is going down (%s): ending the pods", how or "unknown")
+        by = [reading.how or "unknown"] if reading.preparing else [notice.source.value for notice in due]
+        log.warning("the machine is going down (%s): ending the pods", ", ".join(by))
         await self._inhibitor.set_deadline(self._shutdowns.deadline)
 
     async def _release_lock(self) -> None:
@@ -222,7 +298,7 @@ class ShutdownAgent:
     async def _cancel_shutdown(self) -> None:
         log.warning("the shutdown was cancelled: the node stays up")
         self._inhibitor.invalidate()
-        self._shutdowns.cancel_shutdown("logind is not preparing for a shutdown any more")
+        self._shutdowns.cancel_shutdown("it is not announced any more")
         self._wake.set()
 
     # -- between rounds ------------------------------------------------------------------------------------------------
@@ -238,6 +314,7 @@ class ShutdownAgent:
             and self._connection.is_up
             and not self._inhibitor.degraded
             and not self._stop_requested
+            and not self._notices.all_notices()
         ):
             began = self._clock.boottime()
             await self._connection.wait_for_change()
@@ -247,6 +324,12 @@ class ShutdownAgent:
     def _seconds_to_next_read(self) -> float:
         if self._stop_requested:
             return 0.0
+        now = self._clock.boottime()
+        moment = self._notices.next_moment(now, self._lead_seconds)
+        seconds = self._seconds_to_next_look()
+        return seconds if moment is None else min(seconds, moment - now)
+
+    def _seconds_to_next_look(self) -> float:
         state = self._machine.state
         if state is AgentState.IDLE:
             return LOOK_WHILE_ENDING if self._inhibitor.is_held else LOOK_AT_REST
@@ -298,7 +381,8 @@ class ShutdownAgent:
         if state is AgentState.ARMED:
             return f"armed: {self._granted_time_text()}{away}"
         if state is AgentState.ENDING:
-            return f"ending the pods: the machine is going down{away}"
+            by = [f"{notice.source.value}: {notice.reason}" for notice in self.notices]
+            return f"ending the pods: the machine is going down{f' ({by[0]})' if by else ''}{away}"
         if self._inhibitor.is_held:
             return f"done: the machine may go down, but the lock is not known to be released, trying again{away}"
         return f"done: the lock is released, the machine may go down{away}"

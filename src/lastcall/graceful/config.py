@@ -2,7 +2,7 @@
 
 Two kinds of files are accepted. A ``KubeletConfiguration`` (kubelet.config.k8s.io/v1beta1) is read unchanged, and its
 fields that do not concern shutdown are ignored. An ``AgentConfiguration`` (lastcall.dev/v1alpha1) has the same fields
-plus ``mode``, ``watchdog``, ``storageLease`` and ``traffic``; any other field in it is an error.
+plus ``mode``, ``watchdog``, ``storageLease``, ``traffic`` and ``deadlines``; any other field in it is an error.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +17,14 @@ from lastcall.graceful import config_rules
 from lastcall.graceful.config_rules import GracePeriods, PriorityItem
 from lastcall.model import decoding, duration
 from lastcall.model.base import Facts
+from lastcall.model.deadline_settings import (
+    AzureSettings,
+    DeadlineSettings,
+    Ec2Settings,
+    GcpSettings,
+    NutSettings,
+    SocketSettings,
+)
 from lastcall.model.pods import SYSTEM_CRITICAL, Int32, Int64
 from lastcall.model.shutdown import PhasePlan, ShutdownMode
 from lastcall.model.storage_lease import SanlockSettings, StorageLeaseSettings
@@ -31,6 +39,15 @@ PRIORITY_GATE = "GracefulNodeShutdownBasedOnPodPriority"
 
 _API_VERSIONS = {KUBELET_KIND: KUBELET_API_VERSION, names.AGENT_CONFIGURATION: names.API_VERSION}
 _ITEM: dict[str, Any] = {"priority": Int32, "shutdownGracePeriodSeconds": Int64}
+
+_WITHOUT_PHASES = "deadlines: no effect, since no period is configured: a shutdown ends no pods"
+_DEADLINE_SOURCES: dict[str, type[msgspec.Struct]] = {
+    "socket": SocketSettings,
+    "ec2": Ec2Settings,
+    "gcp": GcpSettings,
+    "azure": AzureSettings,
+    "nut": NutSettings,
+}
 
 T = TypeVar("T")
 
@@ -57,6 +74,7 @@ class AgentConfig(Facts, frozen=True):
     watchdog: WatchdogSettings | None = None
     storage_lease: StorageLeaseSettings | None = None
     traffic: TrafficSettings = TrafficSettings()
+    deadlines: DeadlineSettings = DeadlineSettings()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -87,6 +105,7 @@ class _AgentFile(_ConfigFile, frozen=True):
     watchdog: Any = None
     storage_lease: Any = None
     traffic: Any = None
+    deadlines: Any = None
 
 
 _AGENT_FIELDS = {field.encode_name: field.name for field in msgspec.structs.fields(_AgentFile)}
@@ -107,20 +126,24 @@ def parse_config(data: bytes, source: str) -> AgentConfig:
     watchdog = _watchdog_settings(file.watchdog, wrong) if isinstance(file, _AgentFile) else None
     storage = _read_section(file, "storageLease", StorageLeaseSettings, wrong)
     traffic = _read_section(file, "traffic", TrafficSettings, wrong) or TrafficSettings()
+    deadlines = _read_section(file, "deadlines", DeadlineSettings, wrong) or DeadlineSettings()
     periods = _read_periods(file, wrong)
     concerns = config_rules.own_concerns(periods)
     wrong += [*config_rules.kubelet_violations(periods), *config_rules.own_errors(periods), *(concerns if ours else ())]
     if wrong:
         raise InvalidInput(source, wrong)
+    groups = _phase_groups(periods)
+    idle = () if groups or not deadlines.sources else (_WITHOUT_PHASES,)
     return AgentConfig(
         kind=kind,
-        groups=_phase_groups(periods),
+        groups=groups,
         mode=mode,
         static_pod_path=file.static_pod_path,
         watchdog=watchdog,
         storage_lease=storage,
         traffic=traffic,
-        warnings=(*concerns, *config_rules.config_warnings(periods)),
+        deadlines=deadlines,
+        warnings=(*concerns, *config_rules.config_warnings(periods), *idle),
     )
 
 
@@ -267,6 +290,11 @@ def _unknown_fields(document: Mapping[str, Any]) -> list[str]:
     sanlock = storage.get("sanlock") if isinstance(storage, dict) else None
     found += _unknown_keys(document.get("traffic"), _field_names(TrafficSettings), "traffic.")
     found += _unknown_keys(sanlock, _field_names(SanlockSettings), "storageLease.sanlock.")
+    deadlines = document.get("deadlines")
+    found += _unknown_keys(deadlines, _field_names(DeadlineSettings), "deadlines.")
+    for name, type_ in _DEADLINE_SOURCES.items():
+        source = deadlines.get(name) if isinstance(deadlines, dict) else None
+        found += _unknown_keys(source, _field_names(type_), f"deadlines.{name}.")
     found += _unknown_keys(document.get("featureGates"), [GRACEFUL_GATE, PRIORITY_GATE], "featureGates.")
     return found
 

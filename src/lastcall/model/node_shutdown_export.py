@@ -21,6 +21,7 @@ def to_node_shutdown(record: ShutdownRecord) -> dict[str, Any]:
             nodeName=record.node,
             bootID=record.boot_id,
             how=record.how,
+            announcedBy=list(record.announced_by),
             mode=record.mode.value,
             requestedSeconds=_round_seconds(record.requested),
             grantedSeconds=_round_seconds(record.granted),

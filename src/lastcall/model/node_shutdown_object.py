@@ -12,6 +12,7 @@ from lastcall.model.base import Facts, Time
 from lastcall.model.pods import Int32, Int64
 from lastcall.model.shutdown import PhaseEnd, PodOutcome, ShutdownMode, ShutdownOutcome
 from lastcall.model.shutdown_kind import ends_boot
+from lastcall.model.shutdown_notice import LOGIND
 
 MOST_PODS = 4096
 MOST_NOTES = 256
@@ -114,6 +115,14 @@ class NodeShutdownSpec(Facts, frozen=True):
             " soft-reboot the boot id is the same."
         ),
     ] = ""
+    announced_by: Annotated[
+        tuple[str, ...],
+        Meta(
+            max_length=16,
+            description="Who has announced it, in this order: `Logind`, or a source of `deadlines` in the agent's"
+            " configuration. While logind is not among them, the machine may stay up.",
+        ),
+    ] = ()
     mode: Annotated[ShutdownMode, Meta(description="Observe: nothing is ended.")] = ShutdownMode.ENFORCE
     requested_seconds: Annotated[float, Meta(description="What the configuration asks for.")] | None = None
     granted_seconds: (
@@ -164,8 +173,10 @@ class NodeShutdown(Facts, frozen=True):
     def ended_pod_uids(self) -> frozenset[str]:
         """The UIDs of pods that have ended and are unmounted, and that this boot does not start again.
 
-        None after a soft-reboot: its kubelet starts the pods again, in the same boot and with the same UIDs.
+        None after a soft-reboot: its kubelet starts the pods again, in the same boot and with the same UIDs. None either
+        while only others than logind announce the shutdown: the machine may stay up, and its kubelet with it.
         """
-        if not ends_boot(self.spec.how):
+        by = self.spec.announced_by
+        if not ends_boot(self.spec.how) or (by and LOGIND not in by):
             return frozenset()
         return frozenset(pod.uid for pod in self.status.pods if pod.is_ended)

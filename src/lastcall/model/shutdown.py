@@ -11,6 +11,7 @@ import msgspec
 
 from lastcall.model.base import Facts
 from lastcall.model.duration import format_seconds
+from lastcall.model.shutdown_notice import LOGIND, NoticeSource
 
 
 class ShutdownMode(Enum):
@@ -61,7 +62,10 @@ class JournalEvent(Facts, frozen=True, tag_field="event"):
 
 
 class ShutdownStarted(JournalEvent, frozen=True, tag="Started"):
-    """A shutdown was confirmed; journalled before any pod is terminated. ``granted`` is None if unlimited."""
+    """A shutdown was confirmed; journalled before any pod is terminated. ``granted`` is None if unlimited.
+
+    ``announced`` is False if logind has not announced it: the notices that follow have.
+    """
 
     id: str
     node: str
@@ -74,6 +78,44 @@ class ShutdownStarted(JournalEvent, frozen=True, tag="Started"):
     deadline: float
     lock: bool
     phases: tuple[PhasePlan, ...]
+    announced: bool = True
+
+
+class NoticeReceived(JournalEvent, frozen=True, tag="NoticeReceived"):
+    """A source other than logind says that the machine is gone at ``deadline``: the shutdown ends by then."""
+
+    source: NoticeSource
+    key: str
+    deadline: float
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """The event in one sentence."""
+        return f"{self.source.value}: {self.reason}; the machine goes down in {format_seconds(max(0.0, self.deadline - self.at))}"
+
+
+class NoticeWithdrawn(JournalEvent, frozen=True, tag="NoticeWithdrawn"):
+    """A source has withdrawn its notice, or the machine is still up long after its deadline."""
+
+    source: NoticeSource
+
+    @property
+    def text(self) -> str:
+        """The event in one sentence."""
+        return f"{self.source.value}: the notice does not hold any more"
+
+
+class LogindAnnounced(JournalEvent, frozen=True, tag="LogindAnnounced"):
+    """logind announces the shutdown that a notice has begun; it is the same shutdown, which ends by ``deadline``."""
+
+    how: str
+    deadline: float
+
+    @property
+    def text(self) -> str:
+        """The event in one sentence."""
+        return f"logind announces the shutdown ({self.how or 'unknown'})"
 
 
 class PhaseStarted(JournalEvent, frozen=True, tag="PhaseStarted"):
@@ -208,6 +250,9 @@ class NoteWritten(JournalEvent, frozen=True, tag="Noted"):
 
 AnyEvent = (
     ShutdownStarted
+    | NoticeReceived
+    | NoticeWithdrawn
+    | LogindAnnounced
     | PhaseStarted
     | PhaseShortened
     | PodStarted
@@ -287,6 +332,16 @@ class RecordNote(Facts, frozen=True):
     text: str
 
 
+class RecordNotice(Facts, frozen=True):
+    """A source's last notice; ``deadline`` is an offset."""
+
+    source: NoticeSource
+    key: str
+    deadline: float
+    reason: str
+    withdrawn: bool = False
+
+
 class ShutdownRecord(Facts, frozen=True):
     """One node's shutdown: the result of ``lastcall.model.shutdown_fold.fold_events``.
 
@@ -311,6 +366,9 @@ class ShutdownRecord(Facts, frozen=True):
     phases: tuple[PhaseRecord, ...] = ()
     pods: tuple[PodRecord, ...] = ()
     notes: tuple[RecordNote, ...] = ()
+    announced_by: tuple[str, ...] = (LOGIND,)
+    """The sources that have announced it, in this order; also those that have withdrawn their notices."""
+    notices: tuple[RecordNotice, ...] = ()
 
 
 _decoder = msgspec.json.Decoder(AnyEvent)

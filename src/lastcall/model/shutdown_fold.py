@@ -13,7 +13,10 @@ from lastcall.model.shutdown import (
     HookStarted,
     JournalEvent,
     LockReleased,
+    LogindAnnounced,
     NoteWritten,
+    NoticeReceived,
+    NoticeWithdrawn,
     PhaseEnded,
     PhaseRecord,
     PhaseShortened,
@@ -24,6 +27,7 @@ from lastcall.model.shutdown import (
     PodStarted,
     PodUnmounted,
     RecordNote,
+    RecordNotice,
     RuntimeAnswered,
     RuntimeSilent,
     ShutdownCancelled,
@@ -32,6 +36,7 @@ from lastcall.model.shutdown import (
     ShutdownResumed,
     ShutdownStarted,
 )
+from lastcall.model.shutdown_notice import LOGIND, NoticeSource
 
 R = TypeVar("R", ContainerRecord, PhaseRecord)
 
@@ -70,6 +75,9 @@ class _RecordBuilder:
         self._containers: dict[str, dict[str, ContainerRecord]] = {}
         self._notes: list[RecordNote] = []
         self._last = 0.0
+        self._how, self._deadline = started.how, started.deadline - started.at
+        self._announced_by = [LOGIND] if started.announced else []
+        self._notices: dict[NoticeSource, RecordNotice] = {}
         self._cancelled: float | None = None
         self._released: float | None = None
 
@@ -88,6 +96,9 @@ class _RecordBuilder:
             case NoteWritten() | RuntimeSilent() | RuntimeAnswered():
                 self._notes.append(RecordNote(at=at, text=event.text))
                 return
+            case NoticeReceived() | NoticeWithdrawn() | LogindAnnounced():
+                self._add_announcement(event, at)
+                return
             case ShutdownResumed() | ShutdownCancelled() | LockReleased():
                 self._add_turn_event(event, at)
             case ShutdownStarted():
@@ -102,13 +113,13 @@ class _RecordBuilder:
             id=began.id,
             node=began.node,
             boot_id=began.boot_id,
-            how=began.how,
+            how=self._how,
             mode=began.mode,
             wall=began.wall,
             boottime=began.at,
             requested=began.requested,
             granted=began.granted,
-            deadline=began.deadline - began.at,
+            deadline=self._deadline,
             lock=began.lock,
             outcome=outcome,
             ended=ended,
@@ -119,6 +130,8 @@ class _RecordBuilder:
                 for uid, pod in self._pods.items()
             ),
             notes=tuple(self._notes),
+            announced_by=tuple(self._announced_by),
+            notices=tuple(self._notices.values()),
         )
 
     def _current_outcome(self) -> tuple[ShutdownOutcome, float]:
@@ -127,6 +140,22 @@ class _RecordBuilder:
         if self._released is not None and all(phase.end for phase in self._phases):
             return ShutdownOutcome.COMPLETED, self._released
         return ShutdownOutcome.RUNNING, self._last
+
+    def _add_announcement(self, event: NoticeReceived | NoticeWithdrawn | LogindAnnounced, at: float) -> None:
+        """Later announcements bring the deadline forward and never back: phases were planned by it."""
+        self._notes.append(RecordNote(at=at, text=event.text))
+        name = LOGIND if isinstance(event, LogindAnnounced) else event.source.value
+        if not isinstance(event, NoticeWithdrawn):
+            self._deadline = min(self._deadline, max(0.0, event.deadline - self._began.at))
+            self._announced_by += [name] if name not in self._announced_by else []
+        match event:
+            case LogindAnnounced(how=how):
+                self._how = how or self._how
+            case NoticeReceived(source=source, key=key, deadline=deadline, reason=reason):
+                offset = deadline - self._began.at
+                self._notices[source] = RecordNotice(source=source, key=key, deadline=offset, reason=reason)
+            case NoticeWithdrawn(source=source) if source in self._notices:
+                self._notices[source] = structs.replace(self._notices[source], withdrawn=True)
 
     def _add_phase_event(self, event: PhaseStarted | PhaseEnded, at: float) -> None:
         if not 0 <= event.index < len(self._phases):

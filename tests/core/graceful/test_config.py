@@ -142,7 +142,7 @@ WRONG_CONFIGS = [
     (AGENT + "cgroupDriver: /x\n",
      ('f: cgroupDriver: "/x": unknown field, known are apiVersion, kind, shutdownGracePeriod, '
      "shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority, featureGates, staticPodPath, mode, watchdog, "
-     "storageLease, traffic")),
+     "storageLease, traffic, deadlines")),
     (AGENT + "featureGates: {GracefulNodeshutdown: true}\n",
      "f: featureGates.GracefulNodeshutdown: true: unknown field, did you mean GracefulNodeShutdown?"),
     (AGENT + f"{LIST}: [{{priority: 1, seconds: 3, shutdownGracePeriodSeconds: 3}}]\n",

@@ -205,6 +205,7 @@ def test_the_object_is_what_an_administrator_expects():
         "nodeName": "worker-3",
         "bootID": shutdown_records.BOOT,
         "how": "poweroff",
+        "announcedBy": ["Logind"],
         "mode": "Enforce",
         "requestedSeconds": 60,
         "grantedSeconds": 45,

@@ -6,7 +6,10 @@ from lastcall.model.shutdown import (
     HookEnded,
     JournalEvent,
     LockReleased,
+    LogindAnnounced,
     NoteWritten,
+    NoticeReceived,
+    NoticeWithdrawn,
     PhaseEnded,
     PhaseShortened,
     PhaseStarted,
@@ -62,7 +65,14 @@ class EventFormatter:
                 return f"the shutdown is cancelled: {event.why}"
             case LockReleased():
                 return f"the lock is released: {event.why}"
-            case NoteWritten() | RuntimeSilent() | RuntimeAnswered():
+            case (
+                NoticeReceived()
+                | NoticeWithdrawn()
+                | LogindAnnounced()
+                | NoteWritten()
+                | RuntimeSilent()
+                | RuntimeAnswered()
+            ):
                 return event.text
         return ""
 
@@ -76,6 +86,6 @@ def needs_attention(event: JournalEvent) -> bool:
         return event.outcome is PodOutcome.UNCONFIRMED
     if isinstance(event, HookEnded):
         return not event.ok
-    return isinstance(event, NoteWritten | PhaseShortened | RuntimeSilent) or (
+    return isinstance(event, NoteWritten | NoticeReceived | PhaseShortened | RuntimeSilent) or (
         isinstance(event, ContainerSignalled) and event.signal == "KILL"
     )

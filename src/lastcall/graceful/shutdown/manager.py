@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from lastcall.aio import OrderedTaskGroup, cancel_and_wait
 from lastcall.errors import LastcallError
 from lastcall.graceful.config import AgentConfig
+from lastcall.graceful.deadlines.joining import notice_changes, recorded_notices
 from lastcall.graceful.planning import remaining_time
 from lastcall.graceful.shutdown.journal_recorder import JournalRecorder, Listener
 from lastcall.graceful.shutdown.resumption import ResumeDecision, pods_by_uid, resume_decision
@@ -16,7 +17,10 @@ from lastcall.graceful.shutdown.run import ShutdownRun
 from lastcall.model.shutdown import (
     AnyEvent,
     LockReleased,
+    LogindAnnounced,
     NoteWritten,
+    NoticeReceived,
+    NoticeWithdrawn,
     PhasePlan,
     PodRecord,
     ShutdownCancelled,
@@ -27,6 +31,7 @@ from lastcall.model.shutdown import (
     from_lines,
 )
 from lastcall.model.shutdown_fold import fold_events
+from lastcall.model.shutdown_notice import LOGIND, NoticeSource, ShutdownNotice
 from lastcall.ports.node import Clock, JournalFile, Journals, NodeFace, PodRuntime
 
 DISK_SECONDS = 1.0
@@ -72,6 +77,9 @@ class NodeShutdownManager:
         self._began: float | None = None
         self._ended: float | None = None
         self._writing = asyncio.Lock()
+        self._requested = 0.0
+        self._announced = False
+        self._known_notices: dict[NoticeSource, float] = {}
         self.deadline = 0.0
         """The latest time at which the lock is released (CLOCK_BOOTTIME seconds)."""
 
@@ -88,6 +96,16 @@ class NodeShutdownManager:
     def has_unfinished_shutdown(self) -> bool:
         """Whether an earlier process left a shutdown in this boot whose fate logind has not yet confirmed."""
         return self._resume_decision(preparing=True) in (ResumeDecision.RESUME, ResumeDecision.ALREADY_RELEASED)
+
+    @property
+    def is_announced(self) -> bool:
+        """Whether logind has announced the current shutdown, also to an earlier process."""
+        return self._announced
+
+    @property
+    def unfinished_notices(self) -> tuple[ShutdownNotice, ...]:
+        """The notices of an earlier process's shutdown in this boot; their sources have yet to confirm them."""
+        return recorded_notices(self._left[0]) if self._left and self.has_unfinished_shutdown else ()
 
     def close_if_cancelled(self, *, preparing: bool) -> None:
         """As soon as logind has answered: closes a shutdown that was cancelled while no agent ran.
@@ -108,8 +126,20 @@ class NodeShutdownManager:
         else:
             self._background.start(self._clean_up(), "clean up after the last shutdown")
 
-    async def begin(self, config: AgentConfig, *, granted: float | None, how: str, lock: bool) -> None:
-        """Begins a shutdown, or resumes the one that an earlier process began in this boot."""
+    async def begin(
+        self,
+        config: AgentConfig,
+        *,
+        granted: float | None,
+        how: str,
+        lock: bool,
+        announced: bool = True,
+        notices: Sequence[ShutdownNotice] = (),
+    ) -> None:
+        """Begins a shutdown, or resumes the one that an earlier process began in this boot.
+
+        ``announced``: logind announces it, as ``how``, and grants ``granted`` seconds. ``notices``: those that hold.
+        """
         await self._stop_returning()
         self._is_first_answer = False
         verdict, left, self._left = self._resume_decision(preparing=True), self._left, None
@@ -119,10 +149,46 @@ class NodeShutdownManager:
             self._resume_shutdown(*left, lock=lock)
         else:
             taken_over = await self._take_over_pods()
-            self._start_new(config, granted=granted, how=how, lock=lock, taken_over=taken_over)
+            seconds = granted if announced else None
+            self._start_new(
+                config,
+                deadline=self._earliest_deadline(config, seconds, announced=announced, notices=notices),
+                granted=seconds,
+                how=how,
+                lock=lock,
+                announced=announced,
+                taken_over=taken_over,
+            )
+        self.join_announcements(notices, announced=announced, how=how, granted=granted)
+
+    def join_announcements(
+        self, notices: Sequence[ShutdownNotice], *, announced: bool, how: str, granted: float | None
+    ) -> bool:
+        """Records who announces the shutdown under way; returns whether its deadline came forward.
+
+        Whatever is announced while it lasts is the same shutdown: it begins no second one and adds no time.
+        """
+        before, now = self.deadline, self._clock.boottime()
+        for event in list(notice_changes(self._known_notices, notices, now)):
+            self._recorder.record(event)
+            if isinstance(event, NoticeReceived):
+                self._known_notices[event.source] = event.deadline
+                self.deadline = min(self.deadline, event.deadline)
+            elif isinstance(event, NoticeWithdrawn):
+                self._known_notices.pop(event.source, None)
+        if announced and not self._announced:
+            self._announced = True
+            limit = self._requested if granted is None else granted
+            deadline = remaining_time.release_deadline(now, self._requested, limit)
+            self._recorder.record(LogindAnnounced(at=now, how=how, deadline=deadline))
+            self.deadline = min(self.deadline, deadline)
+        if self._run:
+            self._run.cap_deadline(self.deadline)
+        return self.deadline < before
 
     def cancel_shutdown(self, why: str) -> None:
         """Cancels the shutdown: no further pod is terminated, and the node becomes ready again."""
+        self.join_announcements((), announced=False, how="", granted=None)
         if self._run:
             self._run.stop()
         self._called_off, self._run, self._task = self._run, None, None
@@ -165,6 +231,7 @@ class NodeShutdownManager:
     def _finish_released(self, record: ShutdownRecord) -> None:
         """Adopts a shutdown whose lock an earlier process released: nothing remains to be done."""
         self._reopen_journal(record)
+        self._adopt_announcements(record)
         self._mode = record.mode
         self.deadline = 0.0
         if record.mode is ShutdownMode.ENFORCE:
@@ -221,18 +288,39 @@ class NodeShutdownManager:
         records = pods_by_uid(fold_events(self._recorder.events))
         return {uid: records[uid] for uid in uids if uid in records}
 
+    def _adopt_announcements(self, record: ShutdownRecord) -> None:
+        """Takes over who has announced the shutdown of an earlier process."""
+        self._requested = record.requested
+        self._announced = LOGIND in record.announced_by
+        self._known_notices = {notice.source: notice.deadline for notice in recorded_notices(record)}
+
+    def _earliest_deadline(
+        self, config: AgentConfig, granted: float | None, *, announced: bool, notices: Sequence[ShutdownNotice]
+    ) -> float:
+        """The deadline of a new shutdown: logind's, and that of each notice."""
+        now, requested = self._clock.boottime(), float(config.requested_seconds)
+        deadlines = [notice.deadline for notice in notices]
+        if announced:
+            limit = requested if granted is None else granted
+            deadlines.append(remaining_time.release_deadline(now, requested, limit))
+        return max(now, min(deadlines))
+
     def _start_new(
         self,
         config: AgentConfig,
         *,
+        deadline: float,
         granted: float | None,
         how: str,
         lock: bool,
+        announced: bool,
         taken_over: Mapping[str, PodRecord],
     ) -> None:
         now, wall = self._clock.boottime(), self._clock.wall()
         requested = float(config.requested_seconds)
-        deadline = remaining_time.release_deadline(now, requested, requested if granted is None else granted)
+        self._requested, self._announced, self._known_notices = requested, announced, {}
+        if not announced:
+            granted = deadline - now
         started = ShutdownStarted(
             at=now,
             id=_shutdown_id(wall),
@@ -246,6 +334,7 @@ class NodeShutdownManager:
             deadline=deadline,
             lock=lock,
             phases=config.groups,
+            announced=announced,
         )
         self._began = wall
         self._recorder.switch_journal(self._open_journal(self._journals.create, started.id))
@@ -254,6 +343,7 @@ class NodeShutdownManager:
 
     def _resume_shutdown(self, record: ShutdownRecord, events: Sequence[AnyEvent], *, lock: bool) -> None:
         self._reopen_journal(record)
+        self._adopt_announcements(record)
         self._recorder.replay(events)
         self._recorder.record(ShutdownResumed(at=self._clock.boottime(), lock=lock))
         plan = [PhasePlan(priority=phase.priority, seconds=phase.seconds) for phase in record.phases]

@@ -101,6 +101,13 @@ class ShutdownRun:
         self._stopped = True
         self._changed.set()
 
+    def cap_deadline(self, deadline: float) -> None:
+        """Brings the deadline forward, also that of the running phase and its pods. Returns at once, without I/O."""
+        if deadline < self._deadline:
+            self._deadline = deadline
+            self._refreshed = True
+            self._changed.set()
+
     async def run_phases(self) -> None:
         """Returns when the last phase is over, or promptly after ``stop``."""
         await self._announce_shutdown()
@@ -259,15 +266,18 @@ class ShutdownRun:
         return phase_time(started, seconds, kills, self._deadline)
 
     def _shorten_phase(self, index: int, time: PhaseTime) -> PhaseTime:
-        """The running phase's time after a refresh, which may have found pods of later phases.
+        """The running phase's time after a refresh, which may have found pods of later phases, or with a new deadline.
 
-        The phase gets what it would have got if those pods had been known at its start. It never gets more than it has,
+        The phase gets what it would have got if those had been known at its start. It never gets more than it has,
         because the runtime already knows when to kill.
         """
         seconds = remaining_time.next_phase_seconds(self._roster.remaining_phases(index), self._deadline - time.started)
         if seconds > time.seconds - _SAME:
-            return time
-        self._tell(PhaseShortened(at=self._clock.boottime(), index=index, seconds=round(seconds, 3)))
+            if time.end <= self._deadline:
+                return time
+            seconds = time.seconds
+        else:
+            self._tell(PhaseShortened(at=self._clock.boottime(), index=index, seconds=round(seconds, 3)))
         shorter = phase_time(time.started, seconds, time.kill_seconds, self._deadline)
         for uid in self._roster.open_uids:
             live, pods_time = self._roster.running_pod(uid), self._times.get(uid)

@@ -270,3 +270,13 @@ def test_a_kexec_is_proved_by_the_new_boot_id_of_a_machine_that_was_never_off():
     assert any("announced a kexec: its machine stays on" in reason for reason in before.reasons)
     new = NodeSeen(boot_id="b2", system_uuid="m", ready="True", at=200.0)
     assert assessment.assess(BOOT, [fact, *on, new], 310.0).state is assessment.BootState.DEAD
+
+
+@pytest.mark.parametrize(
+    ("by", "gone"), [(["EC2"], set()), (["EC2", "Logind"], {"u"}), (["Logind"], {"u"}), ([], {"u"})]
+)
+def test_a_machine_that_only_a_notice_takes_down_may_stay_up_and_run_its_pods_again(by, gone):
+    word = node_shutdown_facts.observe_shutdown(None, shutdown(), 50.0)
+    read = live(outcome="Completed", pods=[GONE])
+    read = msgspec.structs.replace(read, spec=msgspec.structs.replace(read.spec, announced_by=tuple(by)))
+    assert node_shutdown_facts.shutdown_fact(word, read).gone == gone
