@@ -170,9 +170,16 @@ def node_shutdown_definition() -> Object:
         ),
         columns=[
             _printer_column("How", ".spec.how", "What logind said of it."),
-            _printer_column("Outcome", ".status.outcome", "Running until the machine may go down, or stays up."),
+            _printer_column("State", ".status.state", "How far it has come."),
+            _printer_column("Pods", ".status.podsEnded", "How many have ended, of those whose end has begun."),
             _printer_column("Began", ".status.startTime", "When the shutdown was seen.", kind="date"),
-            _printer_column("Deadline", ".status.deadlineTime", "When the machine goes down at the latest."),
+            _printer_column("Returned", ".status.returnedTime", "When the machine had booted again.", kind="date"),
+            _printer_column(
+                "Outcome", ".status.outcome", "Running until the machine may go down, or stays up.", priority=1
+            ),
+            _printer_column(
+                "Deadline", ".status.deadlineTime", "When the machine goes down at the latest.", priority=1
+            ),
         ],
     )
 
@@ -226,6 +233,7 @@ def _root_schema(struct: type[Any], *, spec: Schema, status: Schema) -> Schema:
     }
 
 
-def _printer_column(name: str, path: str, description: str, *, kind: str = "string") -> Object:
-    column = {"name": name, "type": kind, "jsonPath": path}
-    return column | ({"description": description} if description else {})
+def _printer_column(name: str, path: str, description: str, *, kind: str = "string", priority: int = 0) -> Object:
+    """``priority`` 1: shown with ``-o wide`` only."""
+    column: Object = {"name": name, "type": kind, "jsonPath": path}
+    return column | ({"description": description} if description else {}) | ({"priority": 1} if priority else {})

@@ -10,7 +10,7 @@ from msgspec import Meta, field
 
 from lastcall.model.base import Facts, Time
 from lastcall.model.pods import Int32, Int64
-from lastcall.model.shutdown import PhaseEnd, PodOutcome, ShutdownMode, ShutdownOutcome
+from lastcall.model.shutdown import PhaseEnd, PodOutcome, ShutdownMode, ShutdownOutcome, ShutdownState
 from lastcall.model.shutdown_kind import ends_boot
 from lastcall.model.shutdown_notice import LOGIND
 
@@ -134,6 +134,9 @@ class NodeShutdownSpec(Facts, frozen=True):
 class NodeShutdownStatus(Facts, frozen=True):
     """What has happened so far."""
 
+    state: Annotated[
+        ShutdownState, Meta(description="How far it has come; Returned: the machine has booted again.")
+    ] = ShutdownState.ANNOUNCED
     outcome: Annotated[ShutdownOutcome, Meta(description="Running until the machine may go down, or stays up.")] = (
         ShutdownOutcome.RUNNING
     )
@@ -144,6 +147,13 @@ class NodeShutdownStatus(Facts, frozen=True):
     ) = None
     end_time: Annotated[Time, Meta(description="When it was over.")] | None = None
     released_time: Annotated[Time, Meta(description="When the lock was closed: the machine may go down.")] | None = None
+    returned_time: (
+        Annotated[Time, Meta(description="When the agent of the next boot found this record: the machine is back.")]
+        | None
+    ) = None
+    pods_ended: Annotated[
+        str, Meta(max_length=32, description="How many pods have ended, of those whose end has begun, such as 7/12.")
+    ] = ""
     lock_held: Annotated[bool, Meta(description="Whether the machine waits for the pods.")] = False
     phases: Annotated[tuple[ShutdownPhase, ...], Meta(max_length=256, description="As in the spec.")] = ()
     pods: Annotated[

@@ -225,6 +225,7 @@ class WatchedShutdownStatus(Facts, frozen=True):
     outcome: str = ""
     start_time: str | None = None
     deadline_time: str | None = None
+    returned_time: str | None = None
 
 
 class WatchedShutdown(Facts, frozen=True):

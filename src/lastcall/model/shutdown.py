@@ -30,6 +30,16 @@ class ShutdownOutcome(Enum):
     INTERRUPTED = "Interrupted"  # the journal breaks off: the machine went down, or the agent did not restart
 
 
+class ShutdownState(Enum):
+    """How far a shutdown has come, as ``kubectl get nodeshutdowns`` shows it."""
+
+    ANNOUNCED = "Announced"  # no pod has been asked to end yet
+    ENDING = "Ending"  # pods are being ended
+    ENDED = "Ended"  # all phases are over, or the lock is released: the machine goes down, or is down
+    CANCELLED = "Cancelled"  # the machine stays up
+    RETURNED = "Returned"  # the machine has booted again
+
+
 class PhaseEnd(Enum):
     """How a phase ended."""
 
@@ -242,6 +252,13 @@ class LockReleased(JournalEvent, frozen=True, tag="Released"):
     why: str
 
 
+class MachineReturned(JournalEvent, frozen=True, tag="Returned"):
+    """The machine has booted again: ``at`` and all later events are of the boot ``boot_id``, ``wall`` is the same moment."""
+
+    boot_id: str
+    wall: float
+
+
 class NoteWritten(JournalEvent, frozen=True, tag="Noted"):
     """A note for people."""
 
@@ -268,6 +285,7 @@ AnyEvent = (
     | ShutdownResumed
     | ShutdownCancelled
     | LockReleased
+    | MachineReturned
     | NoteWritten
 )
 
@@ -369,6 +387,28 @@ class ShutdownRecord(Facts, frozen=True):
     announced_by: tuple[str, ...] = (LOGIND,)
     """The sources that have announced it, in this order; also those that have withdrawn their notices."""
     notices: tuple[RecordNotice, ...] = ()
+    returned: float | None = None
+
+    @property
+    def state(self) -> ShutdownState:
+        """How far it has come."""
+        if self.returned is not None:
+            return ShutdownState.RETURNED
+        if self.outcome is ShutdownOutcome.CANCELLED:
+            return ShutdownState.CANCELLED
+        if self.released is not None or (self.phases and all(phase.end for phase in self.phases)):
+            return ShutdownState.ENDED
+        return (
+            ShutdownState.ENDING
+            if self.pods or any(phase.started for phase in self.phases)
+            else ShutdownState.ANNOUNCED
+        )
+
+    @property
+    def pod_counts(self) -> str:
+        """The pods that have ended, and all whose termination has begun: ``7/12``."""
+        over = (PodOutcome.GRACEFUL, PodOutcome.KILLED)
+        return f"{sum(pod.outcome in over for pod in self.pods)}/{len(self.pods)}"
 
 
 _decoder = msgspec.json.Decoder(AnyEvent)

@@ -14,6 +14,7 @@ from lastcall.model.shutdown import (
     JournalEvent,
     LockReleased,
     LogindAnnounced,
+    MachineReturned,
     NoteWritten,
     NoticeReceived,
     NoticeWithdrawn,
@@ -48,7 +49,8 @@ def fold_events(events: Sequence[JournalEvent]) -> ShutdownRecord:
     ended. Events of phases and pods that never started are ignored.
 
     The outcome is Cancelled after such an event, Completed if every phase is over and the lock was released, and else
-    Running. ``ended`` is the time of that outcome, or of the last action while Running.
+    Running, or Interrupted if the machine has booted again. ``ended`` is the time of that outcome, or of the last action
+    while Running.
     """
     if not events or not isinstance(events[0], ShutdownStarted):
         raise ValueError("a journal begins with the event Started")
@@ -80,10 +82,15 @@ class _RecordBuilder:
         self._notices: dict[NoticeSource, RecordNotice] = {}
         self._cancelled: float | None = None
         self._released: float | None = None
+        self._returned: float | None = None
+        self._origin = started.at
 
     def add_event(self, event: JournalEvent) -> None:
         """Adds one event, in the journal's order."""
-        at = event.at - self._began.at
+        if isinstance(event, MachineReturned):
+            self._add_return(event)
+            return
+        at = event.at - self._origin
         match event:
             case PhaseStarted() | PhaseEnded():
                 self._add_phase_event(event, at)
@@ -132,6 +139,7 @@ class _RecordBuilder:
             notes=tuple(self._notes),
             announced_by=tuple(self._announced_by),
             notices=tuple(self._notices.values()),
+            returned=self._returned,
         )
 
     def _current_outcome(self) -> tuple[ShutdownOutcome, float]:
@@ -139,7 +147,13 @@ class _RecordBuilder:
             return ShutdownOutcome.CANCELLED, self._cancelled
         if self._released is not None and all(phase.end for phase in self._phases):
             return ShutdownOutcome.COMPLETED, self._released
-        return ShutdownOutcome.RUNNING, self._last
+        return ShutdownOutcome.RUNNING if self._returned is None else ShutdownOutcome.INTERRUPTED, self._last
+
+    def _add_return(self, event: MachineReturned) -> None:
+        """From here on the times are of another boot, which the wall clock relates to the first one."""
+        offset = max(self._last, event.wall - self._began.wall)
+        self._origin = event.at - offset
+        self._returned = offset if self._returned is None else self._returned
 
     def _add_announcement(self, event: NoticeReceived | NoticeWithdrawn | LogindAnnounced, at: float) -> None:
         """Later announcements bring the deadline forward and never back: phases were planned by it."""

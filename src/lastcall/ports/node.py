@@ -11,6 +11,7 @@ from typing import Protocol
 
 from lastcall.model.base import Facts
 from lastcall.model.pods import LifecycleHandler, Pod
+from lastcall.model.shutdown import ShutdownRecord
 
 
 class Clock(Protocol):
@@ -324,10 +325,11 @@ class NodeFace(Protocol):
         """What the report shall say of these steps, one sentence each, since the last call. Immediate."""
         ...
 
-    async def clean_up(self) -> None:
+    async def clean_up(self, last: ShutdownRecord | None) -> None:
         """Called when logind has answered that no shutdown is in progress, if none was cancelled in this boot.
 
-        Begins to undo what a shutdown before this boot left; returns at once.
+        ``last`` is the newest shutdown, which is over; ``last.returned`` is set if it was before this boot. Begins to
+        undo what that shutdown left, and to report what could not be reported then; returns at once.
         """
         ...
 

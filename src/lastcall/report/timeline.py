@@ -17,7 +17,7 @@ from lastcall.model.shutdown import (
     ShutdownOutcome,
     ShutdownRecord,
 )
-from lastcall.report.formatting import PHASE_ENDS, POD_OUTCOMES, count_text, format_duration
+from lastcall.report.formatting import PHASE_ENDS, POD_OUTCOMES, count_text, format_duration, format_utc
 
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
 _DEADLINE_WITHIN = 3
@@ -247,6 +247,8 @@ def _head_facts(record: ShutdownRecord) -> list[tuple[str, str]]:
         facts.append((_ENDED[record.outcome], format_duration(record.ended)))
     if record.outcome is ShutdownOutcome.COMPLETED and record.mode is ShutdownMode.ENFORCE:
         facts.append(("Left unused", format_duration(max(0.0, record.deadline - (record.ended or 0.0)))))
+    if record.returned is not None:
+        facts.append(("Machine back", _return_text(record, record.returned)))
     longest = _longest_pod(record)
     if longest:
         facts.append(("Longest pod", longest))
@@ -264,6 +266,11 @@ _ENDED = {
     ShutdownOutcome.INTERRUPTED: "Broke off after",
     ShutdownOutcome.RUNNING: "Running for",
 }
+
+
+def _return_text(record: ShutdownRecord, returned: float) -> str:
+    since = record.released if record.released is not None else record.ended or 0.0
+    return f"{format_utc(record.wall + returned)}, {format_duration(returned - since)} later"
 
 
 def _granted_text(record: ShutdownRecord) -> str:

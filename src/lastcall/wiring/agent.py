@@ -273,9 +273,9 @@ async def run_agent_beside_kubelet(
     """``lastcall agent``: ends the containers at a CRI endpoint, whichever program started them.
 
     ``kubelet_unit`` is the systemd unit that would restart them; "" if there is none. ``kubeconfig`` serves the
-    watchdog, the report of a lease on shared storage, the record of the node's shutdown, and the EndpointSlices. The
-    record is written if a kubeconfig, a watchdog or a storage lease is configured, or ``in_cluster``: by the
-    ServiceAccount of our pod, which is then never ended: $POD_UID names it. The pods are watched, and the Node and the
+    watchdog, the report of a lease on shared storage, the record of the node's shutdown, and the EndpointSlices.
+    ``in_cluster``: these use the ServiceAccount of our pod, which is then never ended: $POD_UID names it. Without
+    either, the record is written with the node's identity, if that has been granted the right. The pods are watched, and the Node and the
     pods written, with the kubelet's identity if there is one (``find_node_access``).
     """
     journals = JournalFiles(settings.state_dir)
@@ -315,16 +315,21 @@ async def run_agent_beside_kubelet(
                 traffic=config.traffic,
             )
         )
-        if kubeconfig or in_cluster or config.watchdog or config.storage_lease:
-            try:
-                records = await opened.enter_async_context(shutdown_recorder(settings.node_name, kubeconfig))
+        recorder = functools.partial(
+            shutdown_recorder, settings.node_name, kubeconfig, node_client=lambda: own_pods.client
+        )
+        own = bool(kubeconfig or in_cluster or config.watchdog or config.storage_lease)
+        try:
+            records = await opened.enter_async_context(recorder(own=own))
+            if own:
                 await opened.enter_async_context(
                     storage_lease_reporter(config.storage_lease, settings.node_name, kubeconfig)
                 )
-                node, listeners = RecordingNodeFace(node, records), [*listeners, records.record_event]
-            except InvalidInput as error:
-                if not is_shutdown_under_way(journals):
-                    raise
-                log.error("resuming the shutdown under way, but %s: %s", WITHOUT_KUBECONFIG, error)
-                watchdog = None
+        except InvalidInput as error:
+            if not is_shutdown_under_way(journals):
+                raise
+            log.error("resuming the shutdown under way, but %s: %s", WITHOUT_KUBECONFIG, error)
+            watchdog = None
+            records = await opened.enter_async_context(recorder(own=False))
+        node, listeners = RecordingNodeFace(node, records), [*listeners, records.record_event]
         await AgentProgram(settings, runtime=runtime, node=node, listeners=listeners, watchdog=watchdog).run()

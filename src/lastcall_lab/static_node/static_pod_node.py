@@ -18,6 +18,7 @@ from lastcall.aio import OrderedTaskGroup, wait_first
 from lastcall.errors import LastcallError, Unavailable
 from lastcall.model import decoding
 from lastcall.model.pods import FINISHED, Pod
+from lastcall.model.shutdown import ShutdownRecord
 from lastcall.ports.node import Clock, PodRuntime, PodStarter, RunningPod
 from lastcall_lab.static_node.status_files import StatusFiles
 
@@ -84,7 +85,7 @@ class StaticPodNode:
         """There are none."""
         return ()
 
-    async def clean_up(self) -> None:
+    async def clean_up(self, last: ShutdownRecord | None) -> None:
         """Does nothing: each run writes the whole node status."""
 
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:

@@ -73,7 +73,7 @@ async def lastcall_manager(
     name = around.kubelet.profile.name
     face, shutdowns = (
         KubeletNodeFace(around.kubelet, around.clock),
-        NodeShutdownRecorder(around.client, name, around.clock),
+        NodeShutdownRecorder(lambda: (around.client,), name, around.clock),
     )
     face.hold_pods()
     keeper = FakeLockKeeper(around.holder)

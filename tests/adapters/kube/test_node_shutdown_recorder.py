@@ -14,6 +14,7 @@ from lastcall.adapters.kube.node_shutdown_recorder import (
     ASK_SECONDS,
     FIRST_SECONDS,
     LAST_SECONDS,
+    REFUSED_SECONDS,
     SOON,
     NodeShutdownRecorder,
     RecordingNodeFace,
@@ -23,11 +24,14 @@ from lastcall.aio import cancel_and_wait
 from lastcall.errors import LastcallError
 from lastcall.manifests import agent, resource_definitions
 from lastcall.model.node_shutdown_object import NodeShutdown
-from lastcall.model.shutdown import LockReleased, PodEnded, PodUnmounted, ShutdownCancelled
+from lastcall.model.shutdown import MachineReturned, PodEnded, PodUnmounted, ShutdownCancelled
+from lastcall.model.shutdown_fold import fold_events
 from lastcall_lab import virtual
 from lastcall_lab.apiserver import ApiServer
+from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode
 from lastcall_lab.apiserver.server.in_process import InProcessTransport
-from lastcall_lab.control_plane.identities import AGENT
+from lastcall_lab.apiserver.values.request import UserInfo
+from lastcall_lab.control_plane.identities import AGENT, cluster_roles
 
 NAMED = NODE_SHUTDOWNS.with_shape(NodeShutdown)
 
@@ -37,19 +41,22 @@ class World:
 
     def __init__(self, clock):
         self.clock = clock
-        self.server = ApiServer(clock, Random(1))
+        self.user = AGENT
+        self.server = ApiServer(clock, Random(1), authorization=AuthorizationMode.RBAC, roles=cluster_roles())
         self.admin = Client(InProcessTransport(self.server))
         self.wire = Wire(self)
         self.asked = []
         self.slow = 0.0
-        self.records = NodeShutdownRecorder(Client(self.wire), "node-1", clock)
+        client = Client(self.wire)
+        self.clients = [client]
+        self.records = NodeShutdownRecorder(lambda: self.clients, "node-1", clock)
         self.writing = asyncio.create_task(self.records.run())
 
     async def request(self, method, target, headers, body, **options):
         """As the node."""
         self.asked.append((self.clock.boottime(), method))
         await self.clock.sleep(self.slow)
-        return await InProcessTransport(self.server, AGENT).request(method, target, headers, body, **options)
+        return await InProcessTransport(self.server, self.user).request(method, target, headers, body, **options)
 
     def hear(self, *events):
         for event in events:
@@ -98,14 +105,14 @@ async def test_nothing_is_asked_beyond_the_agents_role(world):
     """A server asks for the right to create besides, when what is applied is not there yet."""
     world.hear(*shutdown_records.dozen())
     await world.records.wait_until_written()
-    later = NodeShutdownRecorder(Client(world.wire), "node-1", world.clock)
+    later = NodeShutdownRecorder(lambda: world.clients, "node-1", world.clock)
     writing = asyncio.create_task(later.run())
-    later.record_event(ShutdownCancelled(at=100, why="it was cancelled while no agent was running"))
+    later.record_closed(fold_events(shutdown_records.dozen()))
     await later.wait_until_written()
     await cancel_and_wait(writing)
     verbs = {method.lower() for _, method in world.asked}
     [grant] = [one for one in agent.agent_grants() if one.resource == NODE_SHUTDOWNS.plural]
-    assert (verbs, grant.verbs) == ({"patch"}, ("create", "patch"))
+    assert (verbs, grant.verbs) == ({"get", "patch"}, ("get", "create", "patch"))
 
 
 @in_world
@@ -148,10 +155,11 @@ async def test_another_shutdown_takes_the_place_of_the_one_before(world):
 async def test_what_was_called_off_while_no_agent_was_there_proves_nothing(world):
     world.hear(*shutdown_records.dozen()[:-1])
     await world.records.wait_until_written()
-    after = NodeShutdownRecorder(Client(world.wire), "node-1", world.clock)
+    after = NodeShutdownRecorder(lambda: world.clients, "node-1", world.clock)
     writing = asyncio.create_task(after.run())
-    after.record_event(LockReleased(at=99, why="all phases are over"))
-    after.record_event(ShutdownCancelled(at=100, why="it was cancelled while no agent was running"))
+    for event in shutdown_records.dozen():
+        after.record_event(event)
+    after.record_event(ShutdownCancelled(at=1e6, why="it was cancelled while no agent was running"))
     await after.wait_until_written()
     await cancel_and_wait(writing)
     assert (await world.read_membership()).status.outcome.value == "Cancelled"
@@ -196,6 +204,92 @@ async def test_a_record_that_the_server_refuses_holds_nobody_up(world):
     assert world.clock.boottime() < SOON
 
 
+def nobody(name):
+    """Who is known and has no right."""
+    return UserInfo(name, groups=("system:authenticated",))
+
+
+# -- without an answer, and after the boot -----------------------------------------------------------------------------
+
+
+@in_world
+async def test_a_refused_record_is_kept_told_and_written_when_the_right_is_granted(world):
+    world.user = nobody("nobody")
+    world.hear(*shutdown_records.dozen())
+    await world.records.wait_until_written()
+    [note] = world.records.take_notes()
+    assert note.startswith("this node's shutdown is not recorded at the API server: ")
+    assert "nodeshutdowns" in note
+    await world.clock.sleep(REFUSED_SECONDS)
+    assert world.records.take_notes() == [], "it is told once"
+    world.user = AGENT
+    await world.clock.sleep(REFUSED_SECONDS + 1)
+    assert (await world.read_membership()).status.outcome.value == "Completed"
+    asked = len(world.asked)
+    await world.clock.sleep(2 * REFUSED_SECONDS)
+    assert len(world.asked) == asked
+
+
+@in_world
+async def test_an_identity_that_is_refused_is_followed_by_the_next(world):
+    world.clients.insert(0, Client(InProcessTransport(world.server, nobody("lost"))))
+    world.hear(*shutdown_records.dozen())
+    await world.records.wait_until_written()
+    assert (await world.read_membership()).status.outcome.value == "Completed"
+    assert world.records.take_notes() == []
+
+
+@in_world
+async def test_without_an_identity_nobody_waits_and_the_record_is_written_once_there_is_one(world):
+    found, world.clients = world.clients, []
+    world.hear(*shutdown_records.dozen())
+    await world.records.wait_until_written()
+    assert world.clock.boottime() == 0
+    world.clients = found
+    await world.clock.sleep(10)
+    assert (await world.read_membership()).status.outcome.value == "Completed"
+
+
+def returned(events):
+    """After the next boot."""
+    wall = events[0].wall + 300
+    return fold_events([*events, MachineReturned(at=20.0, boot_id="b2", wall=wall)])
+
+
+@in_world
+async def test_what_could_not_be_written_is_written_after_the_boot(world):
+    both = RecordingNodeFace(Face(world.clock), world.records)
+    await world.wire.down()
+    await both.clean_up(returned(shutdown_records.dozen()))
+    await world.clock.sleep(30)
+    await world.wire.up()
+    await world.clock.sleep(5)
+    found = await world.read_membership()
+    assert (found.spec.boot_id, found.status.state.value) == (shutdown_records.BOOT, "Returned")
+    assert found.status.returned_time is not None
+
+
+@in_world
+async def test_a_later_shutdown_in_the_api_is_not_replaced_by_an_older_journal(world):
+    events = shutdown_records.dozen()
+    world.hear(msgspec.structs.replace(events[0], id=f"3{events[0].id[1:]}"), *events[1:])
+    await world.records.wait_until_written()
+    after = NodeShutdownRecorder(lambda: world.clients, "node-1", world.clock)
+    writing = asyncio.create_task(after.run())
+    after.record_closed(returned(events))
+    await after.wait_until_written()
+    await cancel_and_wait(writing)
+    assert (await world.read_membership()).status.returned_time is None
+
+
+@in_world
+async def test_a_shutdown_that_begins_takes_the_place_of_the_one_that_is_over(world):
+    world.records.record_closed(returned(shutdown_records.dozen()))
+    world.hear(later(shutdown_records.dozen(), "b3")[0])
+    await world.records.wait_until_written()
+    assert (await world.read_membership()).status.state.value == "Announced"
+
+
 # -- the face ----------------------------------------------------------------------------------------------------------
 
 
@@ -224,7 +318,7 @@ class Face:
     def take_notes(self):
         return ["a note"]
 
-    async def clean_up(self):
+    async def clean_up(self, last):
         self.told.append("clean up")
 
     async def report_pod_ended(self, live, exit_codes):

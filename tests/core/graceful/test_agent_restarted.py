@@ -14,6 +14,7 @@ from lastcall.model.shutdown import (
     PodStarted,
     ShutdownMode,
     ShutdownOutcome,
+    ShutdownState,
 )
 from lastcall.wiring import agent
 from lastcall_lab import virtual
@@ -98,6 +99,24 @@ async def test_a_journal_of_an_earlier_boot_is_history(machine):
     assert len(machine.disk.files) == 2, "a shutdown of its own"
     assert len(machine.terms()) == before + 1
     assert machine.terms("new") != []
+
+
+@on_machine()
+async def test_the_next_boot_completes_the_journal_once_and_cleans_up_after_it(machine):
+    machine.runtime.add(pod("web", uid="web"), {"main": ContainerScript(after_term=30)})
+    await machine.going_down(1)
+    await machine.kill_agent(holder_too=True)
+    machine.boot = "boot-2"
+    machine.logind.restart_logind()
+    for _ in range(2):
+        await machine.start_agent()
+        await machine.clock.sleep(5)
+        await machine.kill_agent(holder_too=True)
+    [record] = machine.disk.records()
+    assert (record.outcome, record.state) == (ShutdownOutcome.INTERRUPTED, ShutdownState.RETURNED)
+    [lines] = machine.disk.files.values()
+    assert sum(b'"Returned"' in line for line in lines) == 1
+    assert [last and last.returned for last in machine.node.cleaned_up] == [None, record.returned, record.returned]
 
 
 @on_machine()

@@ -22,7 +22,7 @@ from lastcall.model.storage_lease import StorageRecord
 from lastcall_lab.apiserver.cel import evaluator
 
 USED_ELSEWHERE = [
-    *[("nodeshutdowns", verb) for verb in ("create", "patch")],
+    *[("nodeshutdowns", verb) for verb in ("get", "create", "patch")],
     *[(resource, verb) for resource in ("pods", "endpointslices") for verb in ("list", "watch")],
 ]
 VERBS = {"GET": "get", "POST": "create", "PATCH": "patch"}
@@ -189,7 +189,7 @@ def test_the_command_prints_its_rights_alone():
     assert [one["metadata"].get("namespace") for one in roles] == [None, None, "lastcall-nodes", "lastcall-nodes"]
     assert [one["rules"] for one in roles[::2]] == [
         [
-            {"apiGroups": ["lastcall.dev"], "resources": ["nodeshutdowns"], "verbs": ["create", "patch"]},
+            {"apiGroups": ["lastcall.dev"], "resources": ["nodeshutdowns"], "verbs": ["get", "create", "patch"]},
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
             {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
         ],

@@ -16,6 +16,7 @@ from lastcall.model.shutdown import (
     ContainerSignalled,
     HookStarted,
     LockReleased,
+    MachineReturned,
     NoteWritten,
     PhaseEnd,
     PhaseEnded,
@@ -42,6 +43,40 @@ def folded(name):
 
 def pod(record, name):
     return next(found for found in record.pods if found.name == name)
+
+
+def test_the_state_is_true_at_every_step():
+    events = shutdown_records.dozen()
+    states = [fold_events(events[:count]).state.value for count in range(1, len(events) + 1)]
+    assert list(dict.fromkeys(states)) == ["Announced", "Ending", "Ended"]
+    released = next(number for number, event in enumerate(events) if isinstance(event, LockReleased))
+    assert states[released - 1] == "Ended", "while the lock is held nobody can write afterwards"
+    back = MachineReturned(at=12.0, boot_id="b2", wall=events[0].wall + 300)
+    assert fold_events([*events, back]).state.value == "Returned"
+    assert folded("cancelled").state.value == "Cancelled"
+
+
+def test_the_pods_are_counted_as_they_end():
+    assert fold_events(shutdown_records.dozen()[:1]).pod_counts == "0/0"
+    assert folded("dozen").pod_counts == "11/12", "one is not known to have ended"
+
+
+@pytest.mark.parametrize("count", [2, None])
+def test_the_next_boot_dates_its_return_by_the_wall_clock(count):
+    events = shutdown_records.dozen()[:count]
+    after = [*events, MachineReturned(at=12.0, boot_id="b2", wall=events[0].wall + 300), NoteWritten(at=14.0, text="t")]
+    record = fold_events(after)
+    assert (record.returned, record.notes[-1].at) == (300, 302)
+    assert record.outcome is (ShutdownOutcome.INTERRUPTED if count else ShutdownOutcome.COMPLETED)
+    assert record.ended == fold_events(events).ended
+    assert from_lines([to_line(event) for event in after]) == after
+
+
+def test_a_clock_that_was_set_back_does_not_date_the_return_before_the_shutdown():
+    events = shutdown_records.dozen()
+    record = fold_events([*events, MachineReturned(at=12.0, boot_id="b2", wall=events[0].wall - 5000)])
+    assert record.returned is not None
+    assert record.returned >= record.released
 
 
 def test_a_journal_without_stop_signals_is_read():

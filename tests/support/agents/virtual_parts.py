@@ -53,7 +53,8 @@ class RecordingNode:
     traffic: dict = field(default_factory=dict)
     """How long the pods, by name, still receive traffic."""
     notes: list = field(default_factory=list)
-    cleaned_up: int = 0
+    cleaned_up: list = field(default_factory=list)
+    """The shutdowns after which it was told to clean up."""
     unmounts: tuple = ()
     """The pods by name whose volumes it says are unmounted."""
 
@@ -78,8 +79,8 @@ class RecordingNode:
         notes, self.notes = self.notes, []
         return notes
 
-    async def clean_up(self):
-        self.cleaned_up += 1
+    async def clean_up(self, last):
+        self.cleaned_up.append(last)
 
     async def report_pod_ended(self, live, exit_codes):
         self._note(f"ended {live.pod.metadata.name}")

@@ -6,7 +6,7 @@ from support.lab.real_machines import Lab
 from lastcall.adapters.kube.resources import DEFINITIONS, NODE_SHUTDOWNS
 from lastcall.manifests import resource_definitions
 from lastcall.model.node_shutdown_object import NodeShutdown
-from lastcall.model.shutdown import PodOutcome
+from lastcall.model.shutdown import PodOutcome, ShutdownState
 
 pytestmark = pytest.mark.timeout(270)
 
@@ -41,3 +41,11 @@ async def test_the_machine_goes_when_its_last_word_is_written(lab):
     assert set(pods.values()) <= said.ended_pod_uids
     assert {one.outcome for one in said.status.pods if one.name in pods} == {PodOutcome.GRACEFUL}
     assert said.status.start_time < said.status.deadline_time
+    assert said.status.state is ShutdownState.ENDED, "as kubectl shows it while the machine is off"
+    await lab.machines.switch("lab-1", "on")
+
+    async def returned():
+        found = await lab.client.get(NODE_SHUTDOWNS.with_shape(NodeShutdown), "lab-1")
+        return found.status.state is ShutdownState.RETURNED and found.spec.boot_id == boot_id
+
+    await lab.until(returned)

@@ -8,6 +8,7 @@
       resources:
       - nodeshutdowns
       verbs:
+      - get
       - create
       - patch
     # priorities, hooks and sidecars of its node's pods; a role cannot name the node
@@ -48,6 +49,7 @@
       resources:
       - nodeshutdowns
       verbs:
+      - get
       - create
       - patch
     # priorities, hooks and sidecars of its node's pods; a role cannot name the node

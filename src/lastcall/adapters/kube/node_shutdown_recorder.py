@@ -7,15 +7,16 @@ another. The steps before the first kill and after the last one wait for the rec
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
 
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import NODE_SHUTDOWNS, Object
 from lastcall.aio import Signal, cancel_and_wait, wait_any, wait_first
-from lastcall.errors import ApiNotPermitted, LastcallError, NotFound, RequestRefused
+from lastcall.errors import ApiNotPermitted, LastcallError, NotFound, RequestRefused, Unavailable
 from lastcall.model.node_shutdown_export import to_node_shutdown
 from lastcall.model.node_shutdown_object import MOST_NOTES
-from lastcall.model.shutdown import JournalEvent, ShutdownCancelled, ShutdownOutcome, ShutdownStarted
+from lastcall.model.shutdown import JournalEvent, LockReleased, ShutdownCancelled, ShutdownRecord, ShutdownStarted
 from lastcall.model.shutdown_fold import fold_events
 from lastcall.ports.node import Clock, NodeFace, RunningPod
 
@@ -23,6 +24,9 @@ SOON = 1.0
 """Seconds before a write that no step waits for: a hundred pods end within few of them."""
 
 RETRY_SECONDS = 2.0
+REFUSED_SECONDS = 300.0
+"""Seconds before a record is sent again that the server has refused: somebody may have granted the right."""
+
 ASK_SECONDS = 5.0
 """Seconds for one request before it is retried."""
 
@@ -38,20 +42,31 @@ A server that has not answered since an earlier request has had its time while t
 log = logging.getLogger(__name__)
 
 
+class _Answer(Enum):
+    """The server's answer to a record."""
+
+    ACCEPTED = "Accepted"
+    REFUSED = "Refused"  # nobody waits for it any more; it is sent again much later
+    MISSING = "Missing"
+
+
 class NodeShutdownRecorder:
     """Collects the events of a node's shutdowns, and writes the resulting record while ``run`` runs.
 
-    Needs the verbs patch and create on this NodeShutdown (create makes the first one).
+    ``clients`` returns a client for each identity that may have the rights, the best one first: get, patch and create
+    on this NodeShutdown (create makes the first one). A record that cannot be written is kept and sent again.
     """
 
-    def __init__(self, client: Client, node: str, clock: Clock) -> None:
-        self._client = client
+    def __init__(self, clients: Callable[[], Sequence[Client]], node: str, clock: Clock) -> None:
+        self._clients = clients
         self._node = node
         self._clock = clock
         self._events: list[JournalEvent] = []
-        self._heard = self._written = self._wanted = 0
+        self._closed: ShutdownRecord | None = None
+        self._heard = self._accepted = self._settled = self._wanted = 0
         self._changed = Signal()
         self._failure = ""
+        self._notes: list[str] = []
         self._owed_since: float | None = None
 
     @property
@@ -63,18 +78,32 @@ class NodeShutdownRecorder:
     def record_event(self, event: JournalEvent) -> None:
         """Adds an event of the agent, or of its journal from before a restart; all events from the beginning."""
         if isinstance(event, ShutdownStarted):
-            self._events = []
-        elif not self._events and not isinstance(event, ShutdownCancelled):
+            self._events, self._closed = [], None
+        elif not self._events:
             return  # of a shutdown that an earlier run of the agent has handled
         self._events.append(event)
         self._heard += 1
+        if isinstance(event, LockReleased | ShutdownCancelled):
+            self._wanted = self._heard  # soon there may be nobody to write it
         self._changed.set()
 
+    def record_closed(self, record: ShutdownRecord) -> None:
+        """Writes the record of a shutdown that is over, unless the API has a newer one of this node."""
+        if not self._events:
+            self._closed = record
+            self._heard += 1
+            self._changed.set()
+
+    def take_notes(self) -> Sequence[str]:
+        """What the report shall say of the record since the last call."""
+        notes, self._notes = self._notes, []
+        return notes
+
     async def wait_until_written(self) -> None:
-        """Waits until all events before this call are written."""
+        """Waits until all events before this call are written, or refused."""
         wanted = self._wanted = self._heard
         self._changed.set()
-        while self._written < wanted:
+        while self._settled < wanted and self._clients():
             await self._changed.next()
 
     async def wait_written_within(self, seconds: float) -> None:
@@ -84,59 +113,80 @@ class NodeShutdownRecorder:
     async def run(self) -> None:
         """Writes new events, at once if a step waits for them; never ends. Logs a failure once and retries."""
         while True:
-            while self._written == self._heard:
+            while self._accepted == self._heard:
                 await self._changed.next()
             await self._wait_for_more_events()
             heard = self._heard
             self._owed_since = self._clock.boottime() if self._owed_since is None else self._owed_since
-            if await self._write_record():
-                self._written, self._owed_since = heard, None
-                self._changed.set()
-            else:
+            answer = await self._write_record()
+            if answer is _Answer.MISSING:
                 await self._clock.sleep(RETRY_SECONDS)
+                continue
+            self._settled, self._owed_since = heard, None
+            self._changed.set()
+            if answer is _Answer.ACCEPTED:
+                self._accepted = heard
+            elif heard == self._heard:
+                await wait_first(self._changed.next(), self._clock.sleep(REFUSED_SECONDS))
 
     # ------------------------------------------------------------------------------------------------------------------
 
     async def _wait_for_more_events(self) -> None:
         soon = self._clock.boottime() + SOON
-        while self._wanted <= self._written and self._clock.boottime() < soon:
+        while self._wanted <= self._settled and self._clock.boottime() < soon:
             await wait_first(self._changed.next(), self._clock.sleep(soon - self._clock.boottime()))
 
-    async def _write_record(self) -> bool:
-        """Writes the record; True if it is done: the server has accepted it, or never will."""
+    async def _write_record(self) -> _Answer:
         asking = asyncio.ensure_future(self._send_record())
         try:
             if await wait_first(wait_any(asking), self._clock.sleep(ASK_SECONDS)):
-                return self._log_failure(f"no answer within {ASK_SECONDS:g} s")
+                return self._report_failure(f"no answer within {ASK_SECONDS:g} s", _Answer.MISSING)
             asking.result()
         except NotFound:
-            log.info("no record of this shutdown is in the API: NodeShutdown is not defined there")
+            return self._report_failure("NodeShutdown is not defined there", _Answer.REFUSED)
         except (RequestRefused, ApiNotPermitted) as error:
-            self._log_failure(str(error))
+            return self._report_failure(str(error), _Answer.REFUSED)
         except LastcallError as error:
-            return self._log_failure(str(error))
-        else:
-            self._failure = ""
+            return self._report_failure(str(error), _Answer.MISSING)
         finally:
             await cancel_and_wait(asking)
-        return True
+        self._failure = ""
+        return _Answer.ACCEPTED
 
     async def _send_record(self) -> None:
-        if isinstance(self._events[0], ShutdownStarted):
-            await self._client.apply(NODE_SHUTDOWNS, self._node, self._record_object(), force=True)
-        else:
-            # It was cancelled while no agent ran. The pods that it ended may run again, so they prove nothing.
-            called_off = {"status": {"outcome": ShutdownOutcome.CANCELLED.value}}
-            await self._client.patch(NODE_SHUTDOWNS, self._node, called_off)
+        """Sends it with the first identity that is not refused; raises the first refusal."""
+        refusals: list[LastcallError] = []
+        for client in self._clients():
+            try:
+                return await self._send_as(client)
+            except ApiNotPermitted as error:
+                refusals.append(error)
+        raise refusals[0] if refusals else Unavailable("no identity for the API server is known")
 
-    def _log_failure(self, why: str) -> bool:
+    async def _send_as(self, client: Client) -> None:
+        record = self._closed or fold_events(self._events)
+        if not self._closed or not await self._is_outdated(client, record):
+            await client.apply(NODE_SHUTDOWNS, self._node, self._record_object(record), force=True)
+
+    async def _is_outdated(self, client: Client, record: ShutdownRecord) -> bool:
+        """Whether the API has a later shutdown of this node, as after the loss of its journal."""
+        try:
+            there = await client.get(NODE_SHUTDOWNS, self._node)
+        except (NotFound, ApiNotPermitted):
+            return False
+        return str(there.get("spec", {}).get("id", "")) > record.id
+
+    def _report_failure(self, why: str, answer: _Answer) -> _Answer:
         if why != self._failure:
-            log.warning("this node's shutdown is not recorded at the API server: %s", why)
+            text = f"this node's shutdown is not recorded at the API server: {why}"
+            log.warning("%s", text)
+            if answer is _Answer.REFUSED:
+                self._notes.append(text)
         self._failure = why
-        return False
+        return answer
 
-    def _record_object(self) -> Object:
-        obj = to_node_shutdown(fold_events(self._events))
+    def _record_object(self, record: ShutdownRecord) -> Object:
+        obj = to_node_shutdown(record)
         obj["spec"]["id"], obj["metadata"] = obj["metadata"]["name"], {"name": self._node}
         obj["status"]["notes"] = obj["status"]["notes"][-MOST_NOTES:]
         return obj
@@ -180,12 +230,14 @@ class RecordingNodeFace:
         await self._records.wait_written_within(self._records.wait_seconds)
 
     def take_notes(self) -> Sequence[str]:
-        """Calls the face."""
-        return self._face.take_notes()
+        """Those of the face, and those of the record."""
+        return [*self._face.take_notes(), *self._records.take_notes()]
 
-    async def clean_up(self) -> None:
-        """Calls the face."""
-        await self._face.clean_up()
+    async def clean_up(self, last: ShutdownRecord | None) -> None:
+        """Calls the face, and writes the record of the shutdown that is over: it may not have been written then."""
+        if last:
+            self._records.record_closed(last)
+        await self._face.clean_up(last)
 
     async def mark_ready(self) -> None:
         """Calls the face."""

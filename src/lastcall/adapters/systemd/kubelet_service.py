@@ -12,6 +12,7 @@ from functools import partial
 from lastcall.adapters.systemd.units import SystemdUnits
 from lastcall.aio import cancel_and_wait, wait_any, wait_first
 from lastcall.errors import TimedOut
+from lastcall.model.shutdown import ShutdownRecord
 from lastcall.names import KUBELET_START, KUBELET_TIMER
 from lastcall.ports.node import Clock, RunningPod
 from lastcall.ports.units import OpenUnits, Units
@@ -84,7 +85,7 @@ class KubeletService:
         notes, self._notes = tuple(self._notes), []
         return notes
 
-    async def clean_up(self) -> None:
+    async def clean_up(self, last: ShutdownRecord | None) -> None:
         """Returns None; the timer starts a kubelet that an earlier run of the agent stopped."""
 
     async def mark_ready(self) -> None:

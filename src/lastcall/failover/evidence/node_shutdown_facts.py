@@ -37,7 +37,10 @@ class ObservedShutdown:
     began: float
     written: float
     new: bool
-    """Whether it was written since the observer began; an object found at the first look may be of any age."""
+    """Whether its boot wrote it since the observer began.
+
+    An object found at the first look may be of any age, and one with a ``returnedTime`` was written by the next boot.
+    """
 
 
 def observe_shutdown(
@@ -71,7 +74,7 @@ def observe_shutdown(
         revision=revision,
         began=before.began if before and (before.boot_id, before.start) == (boot_id, start) else now,
         written=now,
-        new=before is not None or not first,
+        new=(before is not None or not first) and shutdown.status.returned_time is None,
     )
 
 

@@ -15,6 +15,7 @@ from lastcall.graceful.cluster.node_announcement import NodeAnnouncement
 from lastcall.graceful.cluster.pod_departure import PodDeparture
 from lastcall.graceful.cluster.server_contact import ServerContact
 from lastcall.graceful.cluster.traffic_wait import ANSWER_SECONDS, TrafficWait
+from lastcall.model.shutdown import ShutdownRecord
 from lastcall.model.traffic import TrafficSettings
 from lastcall.ports.cluster import NodeObjects, PodEndpoints
 from lastcall.ports.node import Clock, NodeFace, RunningPod
@@ -125,9 +126,9 @@ class ClusterNodeFace:
         await self._kubelet.mark_ready()
         await self._announcement.undo()
 
-    async def clean_up(self) -> None:
+    async def clean_up(self, last: ShutdownRecord | None) -> None:
         """Undoes in the background what a shutdown before this boot changed of the Node, as often as it takes."""
-        await self._kubelet.clean_up()
+        await self._kubelet.clean_up(last)
         if self._cleaning is None and self._announcing is None:
             self._cleaning = asyncio.create_task(self._undo_until_done(), name="undo the last shutdown's changes")
 

@@ -7,6 +7,7 @@ from lastcall.model.shutdown import (
     JournalEvent,
     LockReleased,
     LogindAnnounced,
+    MachineReturned,
     NoteWritten,
     NoticeReceived,
     NoticeWithdrawn,
@@ -65,6 +66,8 @@ class EventFormatter:
                 return f"the shutdown is cancelled: {event.why}"
             case LockReleased():
                 return f"the lock is released: {event.why}"
+            case MachineReturned():
+                return "the machine is back after its shutdown"
             case (
                 NoticeReceived()
                 | NoticeWithdrawn()

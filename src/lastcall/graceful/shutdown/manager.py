@@ -18,6 +18,7 @@ from lastcall.model.shutdown import (
     AnyEvent,
     LockReleased,
     LogindAnnounced,
+    MachineReturned,
     NoteWritten,
     NoticeReceived,
     NoticeWithdrawn,
@@ -119,12 +120,14 @@ class NodeShutdownManager:
         self._wake()
         if left and verdict is ResumeDecision.CANCELLED:
             self._reopen_journal(left[0])
+            self._recorder.replay(left[1])
             self._start_return("it was cancelled while no agent was running", mode=left[0].mode)
         elif left and verdict is ResumeDecision.SOFT_REBOOTED:
             self._reopen_journal(left[0])
             self._start_return("", mode=left[0].mode)
         else:
-            self._background.start(self._clean_up(), "clean up after the last shutdown")
+            last = self._close_earlier_boot(*left) if left and verdict is ResumeDecision.EARLIER_BOOT else None
+            self._background.start(self._clean_up(last or (left[0] if left else None)), "clean up")
 
     async def begin(
         self,
@@ -240,9 +243,19 @@ class NodeShutdownManager:
     def _start_return(self, why: str, *, mode: ShutdownMode) -> None:
         self._returning = self._background.start(self._return_to_ready(why, mode), "make the node ready again")
 
-    async def _clean_up(self) -> None:
+    def _close_earlier_boot(self, record: ShutdownRecord, events: Sequence[AnyEvent]) -> ShutdownRecord:
+        """Completes the journal of the shutdown before this boot: the machine is back."""
+        if record.returned is not None:
+            return record
+        event = MachineReturned(at=self._clock.boottime(), boot_id=self._boot_id, wall=self._clock.wall())
+        self._reopen_journal(record)
+        self._recorder.record(event)
+        self._recorder.start_sync()
+        return fold_events([*events, event])
+
+    async def _clean_up(self, last: ShutdownRecord | None) -> None:
         try:
-            await self._node.clean_up()
+            await self._node.clean_up(last)
         except Exception as error:
             log.error("what the last shutdown left stays: %s: %s", type(error).__name__, error)
 

@@ -9,7 +9,7 @@ from lastcall.errors import LastcallError, Unavailable
 from lastcall.graceful.agent import AgentStatus
 from lastcall.graceful.state_machine import AgentState
 from lastcall.model.pods import ObjectMetadata, Pod
-from lastcall.model.shutdown import JournalEvent, PodEnded, PodOutcome, PodStarted
+from lastcall.model.shutdown import JournalEvent, PodEnded, PodOutcome, PodStarted, ShutdownRecord
 from lastcall.ports.node import Clock, RunningPod
 from lastcall_lab.kubelet.node.kubelet import LabKubelet
 from lastcall_lab.kubelet.pod.pod_terminator import TerminationOrder
@@ -129,7 +129,7 @@ class KubeletNodeFace:
         """There are none."""
         return ()
 
-    async def clean_up(self) -> None:
+    async def clean_up(self, last: ShutdownRecord | None) -> None:
         """Does nothing: the kubelet reports its own node."""
 
     async def mark_ready(self) -> None:

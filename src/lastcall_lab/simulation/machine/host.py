@@ -235,7 +235,7 @@ class SimulatedHost:
         face = KubeletNodeFace(kubelet, self.clock)
         face.hold_pods()
         self._keeper = FakeLockKeeper(self.holder)
-        shutdowns = NodeShutdownRecorder(self._agent_client, self.name, self.clock)
+        shutdowns = NodeShutdownRecorder(lambda: (self._agent_client,), self.name, self.clock)
         if self._site.records:
             self.process.start(shutdowns.run(), f"{self.name}: shutdown records")
         return ShutdownAgent(

@@ -35,8 +35,11 @@ def shutdown(
     deadline="12:01:40",
     pods=(),
     how="",
+    returned="",
 ):
     status = {"outcome": outcome, "startTime": f"2020-01-01T{start}Z", "pods": list(pods)}
+    if returned:
+        status["returnedTime"] = f"2020-01-01T{returned}Z"
     if deadline:
         status["deadlineTime"] = f"2020-01-01T{deadline}Z"
     metadata = {"name": "n", "resourceVersion": str(revision)}
@@ -167,6 +170,19 @@ def test_what_is_written_later_is_a_sign_of_life():
     hear(observing, shutdown(), 30.0)
     facts = [off(45.0), off(47.0), hear(observing, shutdown(revision=2), 75.0)]
     assert assessment.assess(BOOT, facts, 160.0).state is assessment.BootState.ALIVE
+
+
+@pytest.mark.parametrize("type_", [WatchedShutdown, NodeShutdown])
+def test_what_the_next_boot_writes_is_no_sign_of_life_of_this_one(type_):
+    first = node_shutdown_facts.observe_shutdown(None, shutdown(type_), 50.0)
+    assert first.new
+    second = node_shutdown_facts.observe_shutdown(first, shutdown(type_, revision=2, returned="12:05:00"), 300.0)
+    assert not second.new
+    facts = [
+        node_shutdown_facts.shutdown_fact(second, None),
+        *(PowerSeen(boot_id="b1", source="bmc", power=PowerState.OFF, asked=at, answered=at) for at in (200.0, 202.0)),
+    ]
+    assert assessment.assess(BOOT, facts, 300.0).state is assessment.BootState.DEAD
 
 
 def test_so_is_the_first_one_of_a_node_that_had_none():

@@ -46,7 +46,7 @@ async def test_a_cordon_of_somebody_else_stays(cluster):
 async def test_the_next_boots_agent_undoes_it(cluster):
     await cluster.face.begin_shutdown(100)
     await cluster.face.close()
-    await cluster.face.clean_up()
+    await cluster.face.clean_up(None)
     await cluster.clock.sleep(1)
     assert "unschedulable" not in (await cluster.node())["spec"]
     assert "DrainInProgress" not in await cluster.conditions()
