@@ -228,6 +228,11 @@ M_PHASE = _define_name(
 M_RESUMED = _define_name(
     "metric", "lastcall_shutdown_resumed_total", "counter: shutdowns that a restarted agent resumed"
 )
+M_WITHDRAWAL = _define_name(
+    "metric",
+    "lastcall_shutdown_traffic_withdrawal_seconds",
+    "histogram: from a pod's announcement at a shutdown until its EndpointSlices are without it",
+)
 M_RUNTIME = _define_name(
     "metric",
     "lastcall_shutdown_runtime_answers",

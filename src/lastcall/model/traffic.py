@@ -16,8 +16,9 @@ class TrafficSettings(Facts, frozen=True):
 
     limit_seconds: Annotated[float, Meta(ge=0, le=60)] = 2.0
     """The longest wait; a quarter of the pod's phase is another limit. 0: no pod waits."""
-    settle_seconds: Annotated[float, Meta(ge=0, le=60)] = 0.5
-    """Seconds after the pod is out of its EndpointSlices in which the proxies of all nodes follow."""
+    settle_seconds: Annotated[float, Meta(ge=0, le=60)] | None = None
+    """Seconds after the pod is out of its EndpointSlices in which the proxies of all nodes follow. None: learnt from
+    this node's kube-proxy."""
 
 
 class PodReference(Facts, frozen=True):

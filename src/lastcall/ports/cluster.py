@@ -44,6 +44,17 @@ class NodeObjects(Protocol):
         ...
 
 
+class ProxyLatency(Protocol):
+    """How fast the proxy of this node follows the EndpointSlices."""
+
+    async def read_latency(self) -> float | None:
+        """The seconds in which it followed 99 % of the changes since it started; None if it has observed none.
+
+        Raises Unavailable if the proxy does not answer, or answers something else.
+        """
+        ...
+
+
 class PodEndpoints(Protocol):
     """The EndpointSlices that name this node's pods, read only while the node shuts down."""
 

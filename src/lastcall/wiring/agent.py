@@ -78,10 +78,11 @@ class AgentProgram:
         limit_files: DelayLimitFiles | None = None,
         listeners: Sequence[Listener] = (),
         watchdog: Keeping | None = None,
+        metrics: AgentMetrics | None = None,
     ) -> None:
         self._settings = settings
         self._clock = SystemClock()
-        self._metrics = AgentMetrics()
+        self._metrics = metrics or AgentMetrics()
         self._journals = JournalFiles(settings.state_dir)
         self._journals.prepare()
         self._status: AgentStatus | None = None
@@ -282,6 +283,7 @@ async def run_agent_beside_kubelet(
     config, _ = load_starting_config(settings.config, journals)
     own_pod = os.environ.get("POD_UID", "") if in_cluster else ""
     kubelet = KubeletService(kubelet_unit, SystemClock())
+    metrics = AgentMetrics()
     watchdog: Keeping | None = functools.partial(watchdog_keeper, node_name=settings.node_name, kubeconfig=kubeconfig)
     async with contextlib.AsyncExitStack() as opened:
         own_pods = await opened.enter_async_context(
@@ -313,6 +315,7 @@ async def run_agent_beside_kubelet(
                 kubeconfig=kubeconfig,
                 in_cluster=in_cluster,
                 traffic=config.traffic,
+                observe_withdrawal=metrics.observe_withdrawal,
             )
         )
         recorder = functools.partial(
@@ -332,4 +335,6 @@ async def run_agent_beside_kubelet(
             watchdog = None
             records = await opened.enter_async_context(recorder(own=False))
         node, listeners = RecordingNodeFace(node, records), [*listeners, records.record_event]
-        await AgentProgram(settings, runtime=runtime, node=node, listeners=listeners, watchdog=watchdog).run()
+        await AgentProgram(
+            settings, runtime=runtime, node=node, listeners=listeners, watchdog=watchdog, metrics=metrics
+        ).run()

@@ -12,6 +12,7 @@ from lastcall.adapters.kube.https_transport import HttpsTransport
 from lastcall.adapters.kube.kubeconfig import ClusterAccess, find_access
 from lastcall.adapters.kube.node_objects import KubeNodeObjects
 from lastcall.adapters.kube.pod_endpoints import KubePodEndpoints
+from lastcall.adapters.kube.proxy_metrics import KubeProxyMetrics
 from lastcall.errors import LastcallError
 from lastcall.graceful.cluster.cluster_node_face import ClusterNodeFace
 from lastcall.model.traffic import TrafficSettings
@@ -27,6 +28,7 @@ async def cluster_node_face(
     kubeconfig: str,
     in_cluster: bool,
     traffic: TrafficSettings,
+    observe_withdrawal: Callable[[float], None],
 ) -> AsyncIterator[ClusterNodeFace]:
     """A face that writes the Node and its pods while the context lasts.
 
@@ -46,9 +48,11 @@ async def cluster_node_face(
             kubelet,
             KubeNodeObjects(client, node_name),
             KubePodEndpoints(reader, clock, Random()),  # noqa: S311 - spreads retries
+            KubeProxyMetrics(),
             boot_id=boot_id(),
             traffic=traffic,
             clock=clock,
+            observe_withdrawal=observe_withdrawal,
         )
         opened.push_async_callback(face.close)
         yield face

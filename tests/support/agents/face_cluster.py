@@ -25,6 +25,17 @@ SERVICE_ACCOUNTS = dict_resource("", "v1", "serviceaccounts")
 TYPED_PODS = PODS.with_shape(Pod)
 
 
+class FakeProxies:
+    """``ports.cluster.ProxyLatency``: answers with ``latency``, or raises it if it is an error."""
+
+    latency = None
+
+    async def read_latency(self):
+        if isinstance(self.latency, Exception):
+            raise self.latency
+        return self.latency
+
+
 class FaceCluster:
     """A server, the Node n1 with its Lease, and the face of n1's agent.
 
@@ -38,6 +49,7 @@ class FaceCluster:
         self.kubelet = RecordingNode(clock)
         self.slow, self.down, self.asked = 0.0, False, []
         self.reader = self.admin
+        self.settle, self.withdrawals, self.proxies = 0.1, [], FakeProxies()
         self.client = Client(Wire(self))
         objects = KubeNodeObjects(lambda: self.client, "n1")
         self._objects = objects
@@ -50,9 +62,11 @@ class FaceCluster:
             self.kubelet,
             self._objects,
             self.endpoints,
+            self.proxies,
             boot_id=boot_id,
-            traffic=TrafficSettings(settle_seconds=0.1),
+            traffic=TrafficSettings(settle_seconds=self.settle),
             clock=self.clock,
+            observe_withdrawal=self.withdrawals.append,
         )
 
     async def request(self, method, target, headers, body, **options):

@@ -1,6 +1,6 @@
 """The agent's metrics in Prometheus' exposition format, from its events and its status."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
 from lastcall import names
 from lastcall.model.shutdown import (
@@ -20,6 +20,10 @@ from lastcall.model.shutdown import (
 )
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # it has no annotations; they say when this process started, which nobody asks of a shutdown
+
+
+WITHDRAWAL_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
+"""The histogram's bounds in seconds: a quarter of a second is usual, and no wait is longer than ``traffic.limitSeconds``."""
 
 
 class AgentMetrics:
@@ -49,6 +53,9 @@ class AgentMetrics:
         self._cut_short = counter(names.M_CUT_SHORT)
         self._phase = gauge(names.M_PHASE, "priority")
         self._resumed = counter(names.M_RESUMED)
+        self._withdrawal = Histogram(
+            names.M_WITHDRAWAL, meaning[names.M_WITHDRAWAL], buckets=WITHDRAWAL_BOUNDS, registry=registry
+        )
         self._runtime = gauge(names.M_RUNTIME)
         self._runtime.set(1)
         self._dog_armed = gauge(names.M_WATCHDOG_ARMED)
@@ -78,6 +85,10 @@ class AgentMetrics:
         self._requested.set(requested)
         self._granted.set(0 if granted is None else granted)
         self._degraded.set(degraded)
+
+    def observe_withdrawal(self, seconds: float) -> None:
+        """Records how long a pod took to leave its EndpointSlices."""
+        self._withdrawal.observe(seconds)
 
     def count_retry(self) -> None:
         """Counts a failed attempt to reach logind."""

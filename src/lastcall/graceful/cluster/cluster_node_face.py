@@ -6,7 +6,7 @@ most, and no later step waits for a server that does not answer.
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 from lastcall.aio import OrderedTaskGroup, cancel_and_wait, wait_first
@@ -14,10 +14,11 @@ from lastcall.errors import LastcallError
 from lastcall.graceful.cluster.node_announcement import NodeAnnouncement
 from lastcall.graceful.cluster.pod_departure import PodDeparture
 from lastcall.graceful.cluster.server_contact import ServerContact
+from lastcall.graceful.cluster.settle_time import SettleTime
 from lastcall.graceful.cluster.traffic_wait import ANSWER_SECONDS, TrafficWait
 from lastcall.model.shutdown import ShutdownRecord
 from lastcall.model.traffic import TrafficSettings
-from lastcall.ports.cluster import NodeObjects, PodEndpoints
+from lastcall.ports.cluster import NodeObjects, PodEndpoints, ProxyLatency
 from lastcall.ports.node import Clock, NodeFace, RunningPod
 
 LAST_SECONDS = 2.0
@@ -35,7 +36,8 @@ log = logging.getLogger(__name__)
 class ClusterNodeFace:
     """``ports.node.NodeFace`` that stops the kubelet through ``kubelet`` and writes the Node and the pods itself.
 
-    ``traffic`` is how long a SIGTERM waits for its pod to leave the EndpointSlices that ``endpoints`` reads.
+    ``traffic`` is how long a SIGTERM waits for its pod to leave the EndpointSlices that ``endpoints`` reads, and the
+    proxies of ``proxies``. ``observe_withdrawal`` gets the seconds that each pod took to leave the slices.
     """
 
     def __init__(
@@ -43,10 +45,12 @@ class ClusterNodeFace:
         kubelet: NodeFace,
         objects: NodeObjects,
         endpoints: PodEndpoints,
+        proxies: ProxyLatency,
         *,
         boot_id: str,
         traffic: TrafficSettings,
         clock: Clock,
+        observe_withdrawal: Callable[[float], None],
     ) -> None:
         self._kubelet = kubelet
         self._objects = objects
@@ -56,7 +60,8 @@ class ClusterNodeFace:
         self._contact = ServerContact(clock, self._add_note)
         self._announcement = NodeAnnouncement(objects, boot_id=boot_id, clock=clock, contact=self._contact)
         self._limit = traffic.limit_seconds
-        self._traffic = TrafficWait(endpoints, settle=traffic.settle_seconds, clock=clock)
+        self._settle = SettleTime(traffic.settle_seconds, proxies)
+        self._traffic = TrafficWait(endpoints, settle=self._settle, observe=observe_withdrawal, clock=clock)
         self._work = OrderedTaskGroup()
         self._departures: dict[str, PodDeparture] = {}
         self._writes: list[tuple[str, asyncio.Task[None]]] = []
@@ -88,6 +93,7 @@ class ClusterNodeFace:
         self._listed_by = self._clock.boottime() + self._patience
         if self._limit and self._objects.is_connected():
             self._endpoints.start(namespaces)
+            self._settle.start()
 
     async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
         """Deletes the pod's object or makes the pod not ready, then waits until no Service sends it traffic."""
@@ -176,6 +182,7 @@ class ClusterNodeFace:
         self._departures.clear()
         self._writes.clear()
         await self._endpoints.stop()
+        await self._settle.stop()
 
     async def _stop_clean_up(self) -> None:
         if self._cleaning:

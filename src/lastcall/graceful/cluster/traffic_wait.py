@@ -1,9 +1,10 @@
 """How long a pod's SIGTERM waits for its Services to stop sending it traffic."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 
 from lastcall.aio import wait_first
 from lastcall.graceful.cluster.pod_departure import PodDeparture
+from lastcall.graceful.cluster.settle_time import SettleTime
 from lastcall.model.pods import Pod
 from lastcall.ports.cluster import PodEndpoints
 from lastcall.ports.node import Clock
@@ -13,11 +14,17 @@ ANSWER_SECONDS = 0.25
 
 
 class TrafficWait:
-    """Waits for one pod at a time; ``settle`` is the time in seconds that proxies need to follow the EndpointSlices."""
+    """Waits for one pod at a time; ``settle`` is the time that proxies need to follow the EndpointSlices.
 
-    def __init__(self, endpoints: PodEndpoints, *, settle: float, clock: Clock) -> None:
+    ``observe`` gets the seconds from the beginning of a wait until the slices are without the pod.
+    """
+
+    def __init__(
+        self, endpoints: PodEndpoints, *, settle: SettleTime, observe: Callable[[float], None], clock: Clock
+    ) -> None:
         self._endpoints = endpoints
         self._settle = settle
+        self._observe = observe
         self._clock = clock
 
     async def wait_until_withdrawn(self, pod: Pod, departure: PodDeparture, *, until: float, listed_by: float) -> None:
@@ -27,6 +34,7 @@ class TrafficWait:
         slices have to be listed by ``listed_by``, and the departure's first write accepted in ``ANSWER_SECONDS``. It
         returns at once for a pod that no slice names as ready.
         """
+        begun = self._clock.boottime()
         while (receives := self._endpoints.receives_traffic(pod)) is None:
             if not await self._is_done_by(min(listed_by, until), self._endpoints.next_change()):
                 return
@@ -38,7 +46,8 @@ class TrafficWait:
         while self._endpoints.receives_traffic(pod):
             if not await self._is_done_by(until, self._endpoints.next_change()):
                 return
-        await self._clock.sleep(min(self._settle, until - self._clock.boottime()))
+        self._observe(self._clock.boottime() - begun)
+        await self._clock.sleep(min(self._settle.current_seconds(), until - self._clock.boottime()))
 
     async def _is_done_by(self, moment: float, work: Awaitable[None]) -> bool:
         """Whether it is done before that moment; it is cancelled otherwise."""
