@@ -1,4 +1,4 @@
-"""Writes what deploy/helm/lastcall has from the Python manifests: the grants with their reasons, the definitions.
+"""Writes what deploy/helm/lastcall has from the Python manifests: grants with their reasons, policies, definitions.
 
 ``python tools/helm_chart.py`` writes the files, ``--check`` compares them. What has values is written by hand and
 compared object by object in tests/system/helm/test_rendered_chart.py.
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from lastcall.manifests import agent, daemon_set, own_node, resource_definitions
+from lastcall.manifests import agent, daemon_set, own_node, pod_policies, resource_definitions
 from lastcall.manifests.controller import EXTERNAL, OWN
 from lastcall.manifests.controller_grants import all_grants
 from lastcall.manifests.rbac import ANYWHERE, role_rules
@@ -19,6 +19,7 @@ from lastcall.names import SYSTEM_NAMESPACE
 TEMPLATES = Path(__file__).parents[1] / "deploy/helm/lastcall/templates"
 WRITTEN = "{{- /* Written by tools/helm_chart.py: change src/lastcall/manifests, not this file. */ -}}\n"
 RELEASE = "{{ .Release.Namespace }}"
+SETTLE_SECONDS = "SETTLE_SECONDS"
 
 
 def dump(value):
@@ -77,12 +78,25 @@ def definitions_file():
     return f"{WRITTEN}{{{{- if .Values.crds.install }}}}\n{''.join(map(definition_template, found))}{{{{- end }}}}\n"
 
 
+def pod_policies_file():
+    """The specs of the policies for new pods, as named templates."""
+    specs = {"settle": pod_policies.settle_policy(SETTLE_SECONDS), "priority": pod_policies.priority_policy()}
+    parts = [
+        f'{{{{- define "lastcall.podPolicy.{name}" -}}}}\n{dump(spec)}{{{{- end }}}}\n' for name, spec in specs.items()
+    ]
+    return WRITTEN + "\n".join(parts).replace(SETTLE_SECONDS, "{{ .Values.podPolicies.settleSeconds | int }}")
+
+
 def main():
-    """Writes or compares both files."""
-    files = {"_grants.tpl": grants_file(), "customresourcedefinitions.yaml": definitions_file()}
+    """Writes or compares the files."""
+    files = {
+        "_grants.tpl": grants_file(),
+        "_podpolicies.tpl": pod_policies_file(),
+        "customresourcedefinitions.yaml": definitions_file(),
+    }
     for name, text in files.items():
         path = TEMPLATES / name
-        if "--check" in sys.argv and path.read_text() != text:
+        if "--check" in sys.argv and (not path.exists() or path.read_text() != text):
             sys.exit(f"{path} is not current: run python tools/helm_chart.py")
         path.write_text(text)
 

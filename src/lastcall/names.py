@@ -44,6 +44,16 @@ PRIORITY_ANNOTATION = _define_name(
     f"{GROUP}/priority",
     "on a pod: its priority as a number, for a runtime without pod priorities; the pod's spec takes precedence",
 )
+SETTLE_SECONDS = _define_name(
+    "label, annotation",
+    f"{GROUP}/settle-seconds",
+    "label on a namespace: new pods there are prepared for their end; it and the annotation on a pod say for how many seconds a `sleep` hook delays SIGTERM, 0 for none",
+)
+SLEEP_ADDED = _define_name(
+    "annotation",
+    f"{GROUP}/sleep-seconds-added",
+    "on a pod, set by the policy lastcall-settle: the seconds of the `sleep` hook that it has added",
+)
 FAILOVER_ANNOTATION = _define_name(
     "annotation",
     f"{GROUP}/failover",

@@ -4,6 +4,7 @@ import click
 
 from lastcall.manifests.controller import EXTERNAL, IMAGE, NAMESPACE, OWN
 from lastcall.manifests.daemon_set import CONTAINERD
+from lastcall.manifests.pod_policies import SECONDS
 
 
 @click.group("manifests")
@@ -59,3 +60,23 @@ def agent_command(
     choices = AgentChoices(image=image, endpoint=container_runtime_endpoint, peers=watchdog_peers, own_node=own_node)
     access = agent_access_objects(peers=watchdog_peers, own_node=own_node)
     click.echo(to_yaml(access if access_only else agent_objects(choices)), nl=False)
+
+
+@command.command("pod-policies")
+@click.option(
+    "--settle-seconds",
+    type=int,
+    default=SECONDS,
+    show_default=True,
+    help="The sleep where neither namespace nor pod gives a number.",
+)
+def pod_policies_command(*, settle_seconds: int) -> None:
+    """Two policies of admission that prepare new pods for their end, in namespaces with lastcall.dev/settle-seconds.
+
+    Pods that serve get a sleep in front of SIGTERM, so that deletes and evictions lose no requests, and every pod gets
+    its priority as an annotation. They need Kubernetes 1.36.
+    """
+    from lastcall.manifests.pod_policies import pod_policy_objects
+    from lastcall.manifests.yaml_output import to_yaml
+
+    click.echo(to_yaml(pod_policy_objects(seconds=settle_seconds)), nl=False)

@@ -15,6 +15,7 @@ from lastcall.cli.main import cli
 from lastcall.graceful import config
 from lastcall.manifests.agent import AgentChoices, agent_objects
 from lastcall.manifests.controller import ControllerChoices, controller_objects
+from lastcall.manifests.pod_policies import pod_policy_objects
 from lastcall.names import ALL
 
 pytest.importorskip("helm_python", reason="Helm as a library exists for Linux on x86-64 alone")
@@ -25,6 +26,7 @@ KUBERNETES = "1.37"
 ON = {"enabled": True}
 ALL_ON = {
     "agent": {"metrics": {"onNodeAddress": True}, "seLinuxOptions": {"type": "spc_t"}, "watchdogPeers": True},
+    "podPolicies": {"enabled": True, "settleSeconds": 5},
     "monitoring": {"podMonitor": ON, "rules": ON, "dashboard": ON},
     "imagePullSecrets": [{"name": "registry"}],
 }
@@ -94,6 +96,13 @@ def test_it_holds_the_objects_of_the_manifests(values, agent, controller):
         assert rendered[name] == obj, name
 
 
+def test_the_policies_for_pods_are_those_of_the_manifests():
+    values = {"podPolicies": {"enabled": True, "settleSeconds": 5}}
+    rendered = {key(one): without_marks(one) for one in helm.objects(helm.render(values))}
+    for obj in pod_policy_objects(seconds=5):
+        assert rendered[key(obj)] == obj
+
+
 def test_the_controller_alone_may_be_in_another_namespace():
     values = {"agent": {"enabled": False}}
     rendered = {key(one): without_marks(one) for one in helm.objects(helm.render(values, namespace="ha"))}
@@ -130,7 +139,11 @@ def test_every_object_is_valid_for_kubernetes(everything):
         validate(
             {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [], "hostNetwrk": True}}, KUBERNETES, strict=True
         )
-    printed = [*agent_objects(AgentChoices(own_node=True)), *controller_objects(ControllerChoices())]
+    printed = [
+        *agent_objects(AgentChoices(own_node=True)),
+        *controller_objects(ControllerChoices()),
+        *pod_policy_objects(),
+    ]
     for obj in (*everything, *printed):
         if obj["kind"] not in OF_THE_OPERATOR:
             assert validate(obj, KUBERNETES, strict=True) == KUBERNETES, key(obj)

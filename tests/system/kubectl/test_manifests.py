@@ -104,3 +104,34 @@ def test_a_policy_that_is_applied_twice_is_unchanged(kubectl, manifests):
         text = json.dumps(policy(f"policy-{number}", **spec))
         assert kubectl("apply -f -", given=text).endswith(" created\n")
         assert kubectl("apply -f -", given=text).endswith(" unchanged\n"), name
+
+
+@pytest.mark.parametrize("line", ["apply -f -", "apply --server-side -f -"])
+def test_policies_for_pods_applied_twice_change_nothing(kubectl, line):
+    policies = printed("pod-policies", "--settle-seconds=3")
+    kinds = "mutatingadmissionpolicies,mutatingadmissionpolicybindings"
+    kubectl(line, given=policies)
+    before = [one["metadata"]["resourceVersion"] for one in kubectl.json(f"get {kinds}")["items"]]
+    said = kubectl(line, given=policies).splitlines()
+    assert [one for one in said if not one.endswith(("unchanged", "serverside-applied"))] == []
+    assert len(before) == 4
+    assert [one["metadata"]["resourceVersion"] for one in kubectl.json(f"get {kinds}")["items"]] == before
+
+
+def test_a_pod_applied_twice_stays_as_the_policies_made_it(kubectl):
+    """Without a controller its grace period is the manifest's, which kubectl compares."""
+    kubectl("apply -f -", given=printed("pod-policies"))
+    kubectl("label namespace default lastcall.dev/settle-seconds=2")
+    container = {"name": "c", "image": "i:1", "ports": [{"containerPort": 80}]}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 20},
+    }
+    for line in ("apply -f -", "apply --server-side --force-conflicts -f -"):
+        kubectl(line, given=pod)
+        kubectl(line, given=pod)
+        made = kubectl.json("get pod p -n default")
+        assert made["spec"]["containers"][0]["lifecycle"] == {"preStop": {"sleep": {"seconds": 2}}}
+        assert made["metadata"]["annotations"]["lastcall.dev/sleep-seconds-added"] == "2"

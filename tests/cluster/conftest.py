@@ -1,0 +1,19 @@
+"""What our manifests do in an API server: in the lab, or in any cluster with ``--api kubeconfig``."""
+
+from pathlib import Path
+
+import pytest
+from support.conformance.targets import api, lab, parametrize_target, policies, transport
+
+__all__ = ["api", "lab", "policies", "transport"]
+
+
+def pytest_generate_tests(metafunc):
+    parametrize_target(metafunc)
+
+
+def pytest_collection_modifyitems(config, items):
+    """All cases share one server, as they would share a cluster."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
