@@ -166,7 +166,8 @@ async def test_a_kubeconfig_that_is_not_there_is_done_without_then_and_refused_a
     with contextlib.nullcontext() if in_a_shutdown else pytest.raises(InvalidInput, match=missing):
         await agent.run_agent_beside_kubelet(where, f"unix://{tmp_path}/cri.sock", "", kubeconfig=missing)
     listeners = [listener.__self__.__class__.__name__ for roles in made for listener in roles["listeners"]]
-    assert listeners == ["OwnPodSources"] * in_a_shutdown, "nobody records the shutdown in the API"
+    records = ["OwnPodSources", "NodeShutdownRecorder"]
+    assert listeners == records * in_a_shutdown, "the node's identity may write the record"
     assert [roles["watchdog"] for roles in made] == [None] * in_a_shutdown
     assert (missing in caplog.text) is in_a_shutdown
     assert ("no watchdog until the agent restarts" in caplog.text) is in_a_shutdown
@@ -203,6 +204,6 @@ async def test_an_agent_in_a_pod_announces_the_shutdown_of_its_node(tmp_path, mo
     (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     await run(in_cluster=in_cluster)
-    beside_the_checkpoint = [len(listeners) - 1 for listeners in made]
-    assert beside_the_checkpoint == ([1] if in_cluster else [0, 0])
+    recorders = [len(listeners) - 1 for listeners in made]
+    assert recorders == ([1] if in_cluster else [1, 1]), "one beside the checkpoint of own pods"
     assert set(own) == {"u-1" if in_cluster else ""}
