@@ -33,6 +33,13 @@ def _validate_service(_: click.Context, __: click.Parameter, value: str) -> str:
     help='The unit that is stopped first, since it would start again what is ended; "" for none.',
 )
 @click.option(
+    "--kubelet-root-dir",
+    type=click.Path(path_type=str),
+    default="/var/lib/kubelet",
+    show_default=True,
+    help="The kubelet's --root-dir: below it are the volumes that are unmounted.",
+)
+@click.option(
     "--kubeconfig",
     metavar="FILE",
     help="As kubectl has it: where the node tells that it goes down, and its pods are read."
@@ -48,6 +55,7 @@ def command(
     settings: "AgentSettings",
     container_runtime_endpoint: str,
     kubelet_unit: str,
+    kubelet_root_dir: str,
     kubeconfig: str | None,
     in_cluster: bool,
 ) -> None:
@@ -62,6 +70,11 @@ def command(
     endpoint = container_runtime_endpoint
     asyncio.run(
         agent.run_agent_beside_kubelet(
-            settings, endpoint, kubelet_unit, kubeconfig=kubeconfig or "", in_cluster=in_cluster
+            settings,
+            endpoint,
+            kubelet_unit,
+            kubelet_root=kubelet_root_dir,
+            kubeconfig=kubeconfig or "",
+            in_cluster=in_cluster,
         )
     )

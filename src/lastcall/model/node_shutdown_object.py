@@ -76,7 +76,7 @@ class ShutdownPod(Facts, frozen=True):
             Time,
             Meta(
                 description="When all of its volumes were unmounted, after all its containers had ended. Not given where"
-                " nobody says so, as beside a kubelet, which is stopped first."
+                " that is not proved, and where a kubelet can start the pod again."
             ),
         ]
         | None

@@ -1,9 +1,13 @@
 """The pods of the API that are bound to one node: the uid that its runtime knows them by, and what an agent needs. Pure."""
 
+import re
+
 from msgspec.structs import replace
 
-from lastcall.model.pods import Container, ObjectMetadata, Pod, PodSpec
+from lastcall.model.pods import Container, ObjectMetadata, Pod, PodSpec, Volume
 from lastcall.names import MIRROR_ANNOTATION
+
+_PLUGIN_DIRECTORY = re.compile(r"/plugins(_registry)?(/|$)")
 
 
 def runtime_uid(pod: Pod) -> str:
@@ -37,11 +41,20 @@ def keep_essentials(pod: Pod) -> Pod:
             volumes=tuple(
                 volume
                 for volume in spec.volumes or ()
-                if volume.persistent_volume_claim or volume.ephemeral or volume.csi
+                if volume.persistent_volume_claim or volume.ephemeral or volume.csi or _is_plugin_volume(volume)
             )
             or None,
         ),
     )
+
+
+def is_plugin_directory(path: str) -> bool:
+    """Whether a path of the host is one of the directories by which a kubelet finds CSI drivers, or below one."""
+    return _PLUGIN_DIRECTORY.search(path) is not None
+
+
+def _is_plugin_volume(volume: Volume) -> bool:
+    return volume.host_path is not None and is_plugin_directory(volume.host_path.path)
 
 
 def _essential_metadata(metadata: ObjectMetadata) -> ObjectMetadata:

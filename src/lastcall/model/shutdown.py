@@ -199,7 +199,7 @@ class PodEnded(JournalEvent, frozen=True, tag="PodEnded"):
 
 
 class PodUnmounted(JournalEvent, frozen=True, tag="PodUnmounted"):
-    """The volumes of an ended pod are unmounted. Absent where this is unknown, such as beside a kubelet."""
+    """The volumes of an ended pod are unmounted. Absent where this is not proved."""
 
     uid: str
 

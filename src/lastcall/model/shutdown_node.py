@@ -19,9 +19,10 @@ class ShutdownNodeSpec(Facts, frozen=True):
 
 
 class ShutdownNodeStatus(Facts, frozen=True):
-    """v1.ShutdownNodeStatus, as far as it is changed."""
+    """v1.NodeStatus, as far as it is changed. ``volumes_in_use`` are the unique names of volumes that it has mounted."""
 
     conditions: tuple[StatusCondition, ...] | None = None
+    volumes_in_use: tuple[str, ...] | None = None
 
 
 class ShutdownNode(Facts, frozen=True):

@@ -28,7 +28,11 @@ class NodeObjects(Protocol):
         ...
 
     async def patch_node_status(self, patch: Mapping[str, Any]) -> None:
-        """Applies a strategic merge patch to the Node's status."""
+        """Applies a strategic merge patch to the Node's status. Conflict if its resourceVersion is not the current one."""
+        ...
+
+    async def is_attached(self, driver: str, handle: str) -> bool:
+        """Whether a VolumeAttachment of this CSI volume to this node exists."""
         ...
 
     async def patch_lease(self, patch: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
-"""Port to the machine's service manager: the states of units, starting, stopping, and a timer."""
+"""Port to the machine's service manager: the states of units, starting, stopping, a timer, and a command."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -39,6 +39,14 @@ class Units(Protocol):
 
         The timer depends on the service manager alone. It is gone when it has elapsed, and when the machine goes down.
         Unavailable also while such a timer exists.
+        """
+        ...
+
+    async def run_command(self, name: str, command: Sequence[str], *, description: str) -> None:
+        """Starts a program once, as the transient service ``name``, with the machine's own mounts.
+
+        Returns when the job is queued. ``command`` begins with the program's absolute path. Unavailable also while such
+        a service exists.
         """
         ...
 

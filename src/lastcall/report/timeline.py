@@ -20,6 +20,9 @@ from lastcall.model.shutdown import (
 from lastcall.report.formatting import PHASE_ENDS, POD_OUTCOMES, count_text, format_duration, format_utc
 
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
+NOTICEABLE_SECONDS = 0.1
+"""Time in seconds from which the unmounting of a pod's volumes is worth a remark."""
+
 _DEADLINE_WITHIN = 3
 """The axis extends to the deadline unless the deadline is that many times later than the last event."""
 
@@ -109,7 +112,15 @@ class PodRow:
             if c.stop_signal
         ]
         unseen = [_UNSEEN] if self._has_ended_unseen else []
-        return (*([cut] if pod.was_cut_short else []), *failed, *signals, *unseen)
+        return (*([cut] if pod.was_cut_short else []), *failed, *signals, *self._unmount_remarks, *unseen)
+
+    @property
+    def _unmount_remarks(self) -> tuple[str, ...]:
+        """When the volumes were unmounted, if that took noticeable time after the pod's end."""
+        pod = self.record
+        if pod.unmounted is None or pod.ended is None or pod.unmounted - pod.ended < NOTICEABLE_SECONDS:
+            return ()
+        return (f"volumes unmounted {format_duration(pod.unmounted - pod.ended)} after its end",)
 
     @property
     def _has_ended_unseen(self) -> bool:

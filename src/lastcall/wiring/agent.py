@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lastcall.adapters.cri.runtime import CriRuntime
+from lastcall.adapters.csi.kubelet_directories import ROOT
 from lastcall.adapters.host.boot import boot_id
 from lastcall.adapters.host.clock import SystemClock, monotonic_usec
 from lastcall.adapters.kube.node_shutdown_recorder import RecordingNodeFace
@@ -269,15 +270,22 @@ def host_name() -> str:
 
 
 async def run_agent_beside_kubelet(
-    settings: AgentSettings, endpoint: str, kubelet_unit: str, *, kubeconfig: str = "", in_cluster: bool = False
+    settings: AgentSettings,
+    endpoint: str,
+    kubelet_unit: str,
+    *,
+    kubelet_root: str = ROOT,
+    kubeconfig: str = "",
+    in_cluster: bool = False,
 ) -> None:
     """``lastcall agent``: ends the containers at a CRI endpoint, whichever program started them.
 
-    ``kubelet_unit`` is the systemd unit that would restart them; "" if there is none. ``kubeconfig`` serves the
-    watchdog, the report of a lease on shared storage, the record of the node's shutdown, and the EndpointSlices.
-    ``in_cluster``: these use the ServiceAccount of our pod, which is then never ended: $POD_UID names it. Without
-    either, the record is written with the node's identity, if that has been granted the right. The pods are watched, and the Node and the
-    pods written, with the kubelet's identity if there is one (``find_node_access``).
+    ``kubelet_unit`` is the systemd unit that would restart them; "" if there is none. ``kubelet_root`` is its
+    --root-dir, where the volumes of pods are mounted. ``kubeconfig`` serves the watchdog, the report of a lease on
+    shared storage, the record of the node's shutdown, and the EndpointSlices. ``in_cluster``: these use the
+    ServiceAccount of our pod, which is then never ended: $POD_UID names it. Without either, the record is written with
+    the node's identity, if that has been granted the right. The pods are watched, and the Node and the pods written,
+    with the kubelet's identity if there is one (``find_node_access``).
     """
     journals = JournalFiles(settings.state_dir)
     config, _ = load_starting_config(settings.config, journals)
@@ -316,6 +324,8 @@ async def run_agent_beside_kubelet(
                 in_cluster=in_cluster,
                 traffic=config.traffic,
                 observe_withdrawal=metrics.observe_withdrawal,
+                find_pod=own_pods.find_pod,
+                kubelet_root=kubelet_root,
             )
         )
         recorder = functools.partial(

@@ -5,6 +5,8 @@ import os
 from collections.abc import AsyncIterator, Callable
 from random import Random
 
+from lastcall.adapters.csi.kubelet_directories import KubeletDirectories
+from lastcall.adapters.csi.node_volumes import CsiNodeVolumes
 from lastcall.adapters.host.boot import boot_id
 from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.kube.client import Client
@@ -13,8 +15,10 @@ from lastcall.adapters.kube.kubeconfig import ClusterAccess, find_access
 from lastcall.adapters.kube.node_objects import KubeNodeObjects
 from lastcall.adapters.kube.pod_endpoints import KubePodEndpoints
 from lastcall.adapters.kube.proxy_metrics import KubeProxyMetrics
+from lastcall.adapters.systemd.host_unmount import HostUnmount
 from lastcall.errors import LastcallError
 from lastcall.graceful.cluster.cluster_node_face import ClusterNodeFace
+from lastcall.model.pods import Pod
 from lastcall.model.traffic import TrafficSettings
 from lastcall.ports.node import Clock, NodeFace
 
@@ -29,12 +33,14 @@ async def cluster_node_face(
     in_cluster: bool,
     traffic: TrafficSettings,
     observe_withdrawal: Callable[[float], None],
+    find_pod: Callable[[str], Pod | None],
+    kubelet_root: str,
 ) -> AsyncIterator[ClusterNodeFace]:
     """A face that writes the Node and its pods while the context lasts.
 
     ``client`` has the node's identity, and returns None as long as none is known. EndpointSlices are read with the
     agent's own identity, of ``kubeconfig`` or of its pod, since the Node authorizer refuses them; without one they are
-    read with ``client``.
+    read with ``client``. ``kubelet_root`` is the kubelet's --root-dir.
     """
     clock = SystemClock()
     async with contextlib.AsyncExitStack() as opened:
@@ -49,6 +55,8 @@ async def cluster_node_face(
             KubeNodeObjects(client, node_name),
             KubePodEndpoints(reader, clock, Random()),  # noqa: S311 - spreads retries
             KubeProxyMetrics(),
+            volumes=CsiNodeVolumes(KubeletDirectories(kubelet_root), HostUnmount(clock).unmount_paths),
+            find_pod=find_pod,
             boot_id=boot_id(),
             traffic=traffic,
             clock=clock,

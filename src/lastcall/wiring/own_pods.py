@@ -63,6 +63,11 @@ class OwnPodSources:
             manifests=self._manifests() if self._manifests else {},
         )
 
+    def find_pod(self, uid: str) -> Pod | None:
+        """What the API, or its checkpoint, says of the pod that the runtime knows by this uid."""
+        watched = self.watch.pods if self.watch else {}
+        return watched.get(uid) or self._kept.get(uid)
+
     def record_event(self, event: JournalEvent) -> None:
         """A listener of the agent's events: a shutdown postpones writes of the checkpoint."""
         self._checkpoint.record_event(event)

@@ -18,7 +18,7 @@ from lastcall.adapters.state.journal_files import JournalFiles
 from lastcall.cli.report import command
 from lastcall.errors import InvalidInput, LastcallError, RefusedForSafety
 from lastcall.model.foreign_text import plain_text
-from lastcall.model.shutdown import ContainerSignalled, PodOutcome, ShutdownStarted, to_line
+from lastcall.model.shutdown import ContainerSignalled, PodOutcome, PodUnmounted, ShutdownStarted, to_line
 from lastcall.model.shutdown_fold import fold_events
 from lastcall.report.formatting import format_duration
 from lastcall.report.html_report import Chapter, render_html
@@ -84,6 +84,15 @@ def test_a_pod_that_ended_while_no_agent_ran_is_told_as_such(outcome):
     assert (row(chart, "db").remarks, row(chart, "web").remarks) == ((why,), ())
     assert f"! {why}" in " ".join(render_text(chart).split())
     assert Reader(render_html(chart)).text.count(why) == 1
+
+
+@pytest.mark.parametrize(("unmounted", "remarks"), [(2.01, ()), (2.4, ("volumes unmounted 400ms after its end",))])
+def test_a_pods_volumes_are_told_if_they_took_time(unmounted, remarks):
+    script = shutdown_records.Script((0, 20))
+    script.phase(0, 0.0, 9.0, seconds=20)
+    script.pod("db", 0, 0.0, grace=20, containers={"main": {"term": 0.1, "ended": 2.0}})
+    script.add(PodUnmounted, unmounted, uid="uid-db")
+    assert row(build_timeline(fold_events(script.events())), "db").remarks == remarks
 
 
 def test_chapters_are_told_below_the_shutdown():

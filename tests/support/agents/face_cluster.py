@@ -20,6 +20,7 @@ from lastcall_lab.apiserver import ApiServer
 from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode
 from lastcall_lab.apiserver.server.in_process import InProcessTransport
 from lastcall_lab.control_plane.identities import kubelet_identity
+from lastcall_lab.fakes.node_volumes import FakeNodeVolumes
 
 SERVICE_ACCOUNTS = dict_resource("", "v1", "serviceaccounts")
 TYPED_PODS = PODS.with_shape(Pod)
@@ -54,6 +55,7 @@ class FaceCluster:
         objects = KubeNodeObjects(lambda: self.client, "n1")
         self._objects = objects
         self.endpoints = KubePodEndpoints(lambda: self.reader, clock, Random(1))
+        self.volumes, self.known_pods = FakeNodeVolumes(clock), {}
         self.face = self.new_face()
 
     def new_face(self, boot_id="b1"):
@@ -63,6 +65,8 @@ class FaceCluster:
             self._objects,
             self.endpoints,
             self.proxies,
+            volumes=self.volumes,
+            find_pod=self.known_pods.get,
             boot_id=boot_id,
             traffic=TrafficSettings(settle_seconds=self.settle),
             clock=self.clock,
@@ -97,6 +101,10 @@ class FaceCluster:
         live = await self.admin.get(TYPED_PODS, name, namespace="default")
         assert live.metadata.uid == made["metadata"]["uid"]
         return RunningPod(pod=live, containers={"main": "id"})
+
+    async def exists(self, name):
+        pods = (await self.admin.list(PODS, namespace="default")).items
+        return any(pod["metadata"]["name"] == name for pod in pods)
 
     async def pod(self, name):
         return await self.admin.get(PODS, name, namespace="default")

@@ -10,11 +10,12 @@ from typing import Any
 
 from lastcall import names
 from lastcall.adapters.kube.client import STRATEGIC, Client
-from lastcall.adapters.kube.resources import LEASES, NODES, PODS, WrittenObject
+from lastcall.adapters.kube.resources import ATTACHMENTS, LEASES, NODES, PODS, WrittenObject
 from lastcall.aio import timeout
-from lastcall.errors import Unavailable
+from lastcall.errors import NotFound, Unavailable
 from lastcall.model.pods import Pod
 from lastcall.model.shutdown_node import ShutdownNode
+from lastcall.model.volumes import attachment_name
 
 ANSWER_SECONDS = 12.0
 """Seconds for one request: an admission webhook may take ten seconds by default."""
@@ -24,6 +25,7 @@ LEASE_NAMESPACE = "kube-node-lease"
 
 _NODE = NODES.with_shape(ShutdownNode)
 _NODE_WRITTEN = NODES.with_shape(WrittenObject)
+_ATTACHMENT = ATTACHMENTS.with_shape(WrittenObject)
 _LEASE_WRITTEN = LEASES.with_shape(WrittenObject)
 _POD_WRITTEN = PODS.with_shape(WrittenObject)
 
@@ -63,6 +65,16 @@ class KubeNodeObjects:
         with _answer_in_time():
             async with timeout(ANSWER_SECONDS):
                 await self._client.patch(_NODE_WRITTEN, self._node, patch, subresource="status", kind=STRATEGIC)
+
+    async def is_attached(self, driver: str, handle: str) -> bool:
+        """GET of the VolumeAttachment by its name, which the Node authorizer allows for attachments to its own node."""
+        with _answer_in_time():
+            async with timeout(ANSWER_SECONDS):
+                try:
+                    await self._client.get(_ATTACHMENT, attachment_name(driver, handle, self._node))
+                except NotFound:
+                    return False
+                return True
 
     async def patch_lease(self, patch: Mapping[str, Any]) -> None:
         """Merge patch of the Lease."""

@@ -1,6 +1,6 @@
-"""Units of systemd (org.freedesktop.systemd1 on the system bus): their states, starting, stopping, and a timer."""
+"""Units of systemd (org.freedesktop.systemd1 on the system bus): their states, starting, stopping, a timer, a command."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -70,6 +70,17 @@ class SystemdUnits:
         await self._call_manager(
             "StartTransientUnit", signature, f"{name}.timer", "fail", _encode_properties(timer), others
         )
+
+    async def run_command(self, name: str, command: Sequence[str], *, description: str) -> None:
+        """A transient service of Type=oneshot; systemd drops it when it has ended, also if it fails."""
+        service = {
+            "Description": Variant("s", description),
+            "Type": Variant("s", "oneshot"),
+            "ExecStart": Variant("a(sasb)", [[command[0], list(command), False]]),
+            "CollectMode": Variant("s", "inactive-or-failed"),
+        }
+        properties = _encode_properties(service)
+        await self._call_manager("StartTransientUnit", "ssa(sv)a(sa(sv))", name, "fail", properties, [])
 
     async def _call_manager(self, member: str, signature: str, *body: Any) -> Message:
         service = "org.freedesktop.systemd1"

@@ -9,17 +9,22 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
-from lastcall.aio import OrderedTaskGroup, cancel_and_wait, wait_first
+from lastcall.aio import OrderedTaskGroup, cancel_and_wait, wait_any, wait_first
 from lastcall.errors import LastcallError
+from lastcall.graceful.cluster import pod_changes
 from lastcall.graceful.cluster.node_announcement import NodeAnnouncement
+from lastcall.graceful.cluster.pod_changes import ObjectFate
 from lastcall.graceful.cluster.pod_departure import PodDeparture
+from lastcall.graceful.cluster.pod_volumes import PodVolumes
 from lastcall.graceful.cluster.server_contact import ServerContact
 from lastcall.graceful.cluster.settle_time import SettleTime
 from lastcall.graceful.cluster.traffic_wait import ANSWER_SECONDS, TrafficWait
+from lastcall.model.pods import Pod
 from lastcall.model.shutdown import ShutdownRecord
 from lastcall.model.traffic import TrafficSettings
 from lastcall.ports.cluster import NodeObjects, PodEndpoints, ProxyLatency
 from lastcall.ports.node import Clock, NodeFace, RunningPod
+from lastcall.ports.volumes import NodeVolumes
 
 LAST_SECONDS = 2.0
 """How long the machine waits at the end for writes under way, in seconds, while the server answers."""
@@ -38,6 +43,7 @@ class ClusterNodeFace:
 
     ``traffic`` is how long a SIGTERM waits for its pod to leave the EndpointSlices that ``endpoints`` reads, and the
     proxies of ``proxies``. ``observe_withdrawal`` gets the seconds that each pod took to leave the slices.
+    ``find_pod`` returns what is known of the pod with a uid.
     """
 
     def __init__(
@@ -47,6 +53,8 @@ class ClusterNodeFace:
         endpoints: PodEndpoints,
         proxies: ProxyLatency,
         *,
+        volumes: NodeVolumes,
+        find_pod: Callable[[str], Pod | None],
         boot_id: str,
         traffic: TrafficSettings,
         clock: Clock,
@@ -62,6 +70,10 @@ class ClusterNodeFace:
         self._limit = traffic.limit_seconds
         self._settle = SettleTime(traffic.settle_seconds, proxies)
         self._traffic = TrafficWait(endpoints, settle=self._settle, observe=observe_withdrawal, clock=clock)
+        self._volumes = PodVolumes(
+            volumes, objects, clock=clock, contact=self._contact, note=self._add_note, start_write=self._start_write
+        )
+        self._find_pod = find_pod
         self._work = OrderedTaskGroup()
         self._departures: dict[str, PodDeparture] = {}
         self._writes: list[tuple[str, asyncio.Task[None]]] = []
@@ -79,6 +91,7 @@ class ClusterNodeFace:
         """Stops the kubelet; at the same time writes NotReady, the conditions and the cordon, and repeats them."""
         await self._stop_clean_up()
         begun = self._clock.boottime()
+        self._volumes.until = deadline
         if self._announcing is None:
             self._announcing = self._work.start(self._announcement.keep(deadline), "announce the shutdown")
         await self._kubelet.begin_shutdown(deadline)
@@ -96,17 +109,33 @@ class ClusterNodeFace:
             self._settle.start()
 
     async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
-        """Deletes the pod's object or makes the pod not ready, then waits until no Service sends it traffic."""
-        departure = self._departures.get(live.pod.metadata.uid) or self._start_departure(live, grace)
+        """Deletes the pod's object or makes the pod not ready, then waits until no Service sends it traffic.
+
+        A pod that runs a CSI driver also waits until the volumes of ended pods are unmounted.
+        """
+        self._volumes.expect_end(live.pod)
+        departure = self._departures.get(live.pod.metadata.uid) or self._start_departure(live.pod, grace)
         if self._limit and self._objects.is_connected():
-            until = min(until, self._clock.boottime() + self._limit)
-            await self._traffic.wait_until_withdrawn(live.pod, departure, until=until, listed_by=self._listed_by)
+            end = min(until, self._clock.boottime() + self._limit)
+            await self._traffic.wait_until_withdrawn(live.pod, departure, until=end, listed_by=self._listed_by)
+        if pod_changes.serves_volumes(live.pod):
+            await self._volumes.wait_for_users(until)
 
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
-        """Begins to write the pod's last status; returns what the kubelet's face knows of its volumes."""
-        if departure := self._departures.get(live.pod.metadata.uid):
-            self._start_write(live.pod.key, departure.finish(exit_codes))
-        return await self._kubelet.report_pod_ended(live, exit_codes)
+        """Begins to write the pod's last status, and unmounts its volumes if its object is deleted.
+
+        Returns when they are unmounted or given up: True if that is proved, and no kubelet can start the pod again.
+        """
+        known = await self._kubelet.report_pod_ended(live, exit_codes)
+        uid = live.pod.metadata.uid
+        pod = live.pod if uid in self._departures else self._find_pod(uid) or live.pod
+        if pod_changes.object_fate(pod) is not ObjectFate.DELETED:
+            return known
+        unmounting = self._work.start(self._volumes.unmount(pod), f"unmount volumes of {pod.key}")
+        departure = self._departures.get(uid) or self._start_departure(pod, 1.0)
+        self._start_write(pod.key, departure.finish(exit_codes, unmounting))
+        await wait_any(unmounting)
+        return known or (departure.is_deleted and not unmounting.cancelled() and unmounting.result().is_proved)
 
     async def report_finished(self) -> None:
         """Waits for the writes under way: two seconds at most, and only while the server answers."""
@@ -117,6 +146,7 @@ class ClusterNodeFace:
                 break
         if pods:
             self._add_note(f"the last writes are not confirmed for {', '.join(pods)}")
+        self._volumes.note_held_up()
 
     def take_notes(self) -> Sequence[str]:
         """The notes since the last call."""
@@ -148,16 +178,16 @@ class ClusterNodeFace:
     def _add_note(self, text: str) -> None:
         self._notes.append(text)
 
-    def _start_departure(self, live: RunningPod, grace: float) -> PodDeparture:
-        departure = self._departures[live.pod.metadata.uid] = PodDeparture(
-            live.pod,
+    def _start_departure(self, pod: Pod, grace: float) -> PodDeparture:
+        departure = self._departures[pod.metadata.uid] = PodDeparture(
+            pod,
             self._objects,
             calls=self._calls,
             clock=self._clock,
             note=self._add_note,
             contact=self._contact,
         )
-        self._start_write(live.pod.key, departure.begin(grace))
+        self._start_write(pod.key, departure.begin(grace))
         return departure
 
     async def _hand_over(self) -> None:
@@ -181,6 +211,7 @@ class ClusterNodeFace:
         self._announcing = None
         self._departures.clear()
         self._writes.clear()
+        await self._volumes.stop()
         await self._endpoints.stop()
         await self._settle.stop()
 

@@ -6,6 +6,7 @@ The kubelet is stopped meanwhile, so the agent writes what the kubelet would: Re
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from typing import Any
 
@@ -94,6 +95,19 @@ def undo_status_patch(node: ShutdownNode) -> Patch | None:
         if one.type in SHUTDOWN_CONDITIONS and one.reason == names.REFUSED_REASON
     ]
     return {"status": {"conditions": ours}} if ours else None
+
+
+def release_patch(node: ShutdownNode, unmounted: AbstractSet[str]) -> Patch | None:
+    """The patch of the Node's status that removes unmounted volumes from ``volumesInUse``; None if it has none of them.
+
+    The attach-detach controller detaches a volume only when it is not in that list. The list is replaced as a whole, so
+    the patch has a resourceVersion: what a kubelet has added in between must not be lost.
+    """
+    before = node.status.volumes_in_use or ()
+    left = [name for name in before if name not in unmounted]
+    if len(left) == len(before):
+        return None
+    return {"metadata": {"resourceVersion": node.metadata.resource_version}, "status": {"volumesInUse": left}}
 
 
 def lease_patch(wall: float) -> Patch:

@@ -12,6 +12,7 @@ from typing import Any
 
 from lastcall import names
 from lastcall.graceful.cluster.node_changes import api_time
+from lastcall.model.own_pods import is_plugin_directory
 from lastcall.model.pods import OwnerReference, Pod
 
 Patch = dict[str, Any]
@@ -45,8 +46,20 @@ def needs_disruption_target(pod: Pod) -> bool:
 
 
 def attachable_volumes(pod: Pod) -> tuple[str, ...]:
-    """The names of the pod's volumes that may be attached to this node: they have to be unmounted before others may."""
+    """The names of the pod's volumes that may be attached to this node: they have to be unmounted before others may.
+
+    Those of the spec, for a pod whose directory on the node cannot be read.
+    """
     return tuple(volume.name for volume in pod.spec.volumes or () if volume.is_attachable)
+
+
+def serves_volumes(pod: Pod) -> bool:
+    """Whether the pod runs a CSI driver, so that it has to outlive the unmounting of volumes.
+
+    A driver registers with the kubelet by sockets in its directories ``plugins`` and ``plugins_registry``.
+    """
+    paths = (volume.host_path.path for volume in pod.spec.volumes or () if volume.host_path)
+    return any(is_plugin_directory(path) for path in paths)
 
 
 def deletion_grace(grace: float) -> int:

@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from lastcall.errors import ApiFailure, ApiNotPermitted, Conflict, LastcallError, NotFound, RequestRefused
 from lastcall.graceful.cluster import pod_changes
 from lastcall.graceful.cluster.pod_changes import ObjectFate
+from lastcall.graceful.cluster.pod_volumes import VolumesEnd
 from lastcall.graceful.cluster.server_contact import ServerContact
 from lastcall.model.pods import Pod
 from lastcall.ports.cluster import NodeObjects
@@ -53,6 +54,11 @@ class PodDeparture:
         return self._pod.key
 
     @property
+    def is_deleted(self) -> bool:
+        """Whether the server has accepted the deletion: no kubelet starts the pod again."""
+        return self._deleted or self._is_gone
+
+    @property
     def is_being_deleted(self) -> bool:
         """Whether the pod's deletion has begun, or may have, and its object has not been removed."""
         return (self._deleted or self._asked) and not self._is_gone
@@ -73,14 +79,17 @@ class PodDeparture:
         finally:
             self._begun.set()
 
-    async def finish(self, exit_codes: Mapping[str, int | None]) -> None:
-        """Writes the last status of a deleted pod and removes its object; its containers have ended."""
+    async def finish(self, exit_codes: Mapping[str, int | None], volumes: Awaitable[VolumesEnd]) -> None:
+        """Writes the last status of a deleted pod, whose containers have ended, and removes its object.
+
+        The object stays if one of its ``volumes`` is not known to be unmounted.
+        """
         await self._begun.wait()
         if not self._deleted or self._is_gone:
             return
         await self._write(lambda: self._patch(pod_changes.final_patch(self._pod, exit_codes, self._clock.wall())))
-        if volumes := pod_changes.attachable_volumes(self._pod):
-            self._note(f"the object of {self._pod.key} stays: {', '.join(volumes)} not known to be unmounted")
+        if not (await volumes).are_free:
+            self._note(f"the object of {self._pod.key} stays, because its volumes are not known to be unmounted")
         elif not self._is_gone and not await self._write(lambda: self._objects.delete_pod(self._pod, 0)):
             self._is_gone = True
 

@@ -159,9 +159,14 @@ def initial_events(
 
 
 async def record_absent_pod(record: PodRecord, *, node: NodeFace, clock: Clock, tell: Tell) -> None:
-    """Records the end of a pod that ended while no agent ran. Raises what ``node.report_pod_ended`` raises."""
-    killed = any(container.kill is not None and was_killed(container.exit_code) for container in record.containers)
-    tell(PodEnded(at=clock.boottime(), uid=record.uid, outcome=PodOutcome.KILLED if killed else PodOutcome.GRACEFUL))
+    """Records the end of a pod that ended while no agent ran, or whose end an earlier agent did not finish.
+
+    Raises what ``node.report_pod_ended`` raises.
+    """
+    if record.outcome in (None, PodOutcome.UNCONFIRMED):
+        killed = any(container.kill is not None and was_killed(container.exit_code) for container in record.containers)
+        outcome = PodOutcome.KILLED if killed else PodOutcome.GRACEFUL
+        tell(PodEnded(at=clock.boottime(), uid=record.uid, outcome=outcome))
     pod = Pod(metadata=ObjectMetadata(name=record.name, namespace=record.namespace, uid=record.uid))
     if await node.report_pod_ended(RunningPod(pod=pod, containers={}), {}):
         tell(PodUnmounted(at=clock.boottime(), uid=record.uid))

@@ -84,6 +84,7 @@ class ShutdownRun:
         self._taken_over = dict(taken_over or {})
         self._roster = Roster(plan, before)
         self._group = OrderedTaskGroup()
+        self._absent = OrderedTaskGroup()
         self._sandboxes = OrderedTaskGroup()
         self._ends: dict[str, asyncio.Task[None]] = {}
         self._announcing: asyncio.Future[None] | None = None
@@ -131,6 +132,7 @@ class ShutdownRun:
                     return
                 await self._run_phase(index)
             await self._wait_for_last_kills()
+            await self._wait_for_absent_pods()
             await self._report_finished()
         finally:
             await cancel_and_wait(probing, relisting)
@@ -152,6 +154,7 @@ class ShutdownRun:
         """Leaves what is under way as it is, for another shutdown or the next process to resume."""
         await self.withdraw_announcement()
         await self._group.cancel()
+        await self._absent.cancel()
         await self._sandboxes.cancel()
 
     # -- preparation ---------------------------------------------------------------------------------------------------
@@ -182,15 +185,18 @@ class ShutdownRun:
             self._refresher.start_refresh()
 
     def _resume_earlier_pods(self) -> None:
-        """Resumes pods that an earlier process began to terminate and that no phase contains any more."""
+        """Resumes pods that an earlier process began to terminate and that no phase contains any more.
+
+        Also those that have ended: the earlier process may not have finished their volumes and last status.
+        """
         for record in self._records.values():
             live = self._roster.running_pod(record.uid)
             if live and record.outcome is PodOutcome.UNCONFIRMED:
                 now = self._clock.boottime()
                 window = TerminationWindow(started=record.started, grace=record.grace, last_kill=now)
                 self._start_termination(live, AdjustableWindow(window, self._clock), record)
-            elif not live and not record.outcome and self._mode is ShutdownMode.ENFORCE:
-                self._group.start(self._record_absent_pod(record), f"note {record.namespace}/{record.name}")
+            elif not live and record.unmounted is None and self._mode is ShutdownMode.ENFORCE:
+                self._absent.start(self._record_absent_pod(record), f"note {record.namespace}/{record.name}")
 
     async def _record_absent_pod(self, record: PodRecord) -> None:
         try:
@@ -358,6 +364,7 @@ class ShutdownRun:
             await going.terminate_containers()
             if self._is_latest_task(uid):
                 self._roster.mark_containers_ended(uid)
+                self._changed.set()
             await self._wait_at_most(
                 SANDBOX_SECONDS, self._sandboxes.start(going.tear_down_sandbox(), f"sandbox of {live.pod.key}")
             )
@@ -375,10 +382,23 @@ class ShutdownRun:
         return self._ends[uid] is asyncio.current_task()
 
     async def _wait_for_last_kills(self) -> None:
-        """Waits until the deadline for kills that their phase did not see confirmed."""
-        if self._group.running_count:
+        """Waits until the deadline for kills that their phase did not see confirmed.
+
+        Not for volumes: a driver that hangs does not hold up the machine beyond the phases.
+        """
+        alarm = self._start_alarm(self._deadline)
+        try:
+            while self.open_uids and not alarm.done():
+                self._changed.clear()
+                await self._changed.wait()
+        finally:
+            await cancel_and_wait(alarm)
+
+    async def _wait_for_absent_pods(self) -> None:
+        """Waits until the deadline for what an earlier process has left undone of pods that have ended."""
+        if self._absent.running_count:
             left = self._deadline - self._clock.boottime()
-            await self._wait_at_most(left, asyncio.ensure_future(self._group.join()))
+            await self._wait_at_most(left, asyncio.ensure_future(self._absent.join()))
 
     async def _report_finished(self) -> None:
         """Reports the finished shutdown to observers of this node; takes no longer than the announcement may."""

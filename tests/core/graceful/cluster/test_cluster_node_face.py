@@ -147,14 +147,16 @@ def test_a_pod_that_comes_back_here_is_only_not_ready(owner):
 
 
 @in_cluster
-async def test_a_pod_with_a_claim_keeps_its_object(cluster):
+async def test_a_pod_whose_directory_is_not_found_keeps_its_object_if_it_has_a_claim(cluster):
     claim = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-0"}}]
     live = await cluster.make_pod("db", owner="StatefulSet", volumes=claim)
     await cluster.face.begin_pod(live, 5.0, 1.0)
     await cluster.face.report_pod_ended(live, {"main": 0})
     await cluster.face.report_finished()
     assert (await cluster.pod("db"))["status"]["phase"] == "Failed"
-    assert cluster.face.take_notes() == ["the object of default/db stays: data not known to be unmounted"]
+    volumes, stays = cluster.face.take_notes()
+    assert volumes.startswith("volumes of default/db stay mounted: data: ")
+    assert stays == "the object of default/db stays, because its volumes are not known to be unmounted"
 
 
 @in_cluster

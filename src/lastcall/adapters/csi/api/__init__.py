@@ -1,0 +1,1 @@
+"""The Container Storage Interface and the kubelet's plugin registration, generated; see README.md."""

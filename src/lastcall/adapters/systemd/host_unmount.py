@@ -1,0 +1,41 @@
+"""Unmounts paths in the machine's own mount namespace, by a transient service of systemd.
+
+The agent lives in a mount namespace of its own, as a unit with ProtectSystem= and as a container. Unmounting there would
+not reach the host, and needs a capability that the agent does without.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+from lastcall.adapters.systemd.units import SystemdUnits
+from lastcall.errors import Unavailable
+from lastcall.ports.node import Clock
+from lastcall.ports.units import OpenUnits
+
+_JOB_SECONDS = 5.0
+_LOOK_SECONDS = 0.02
+
+
+class HostUnmount:
+    """umount(8) on the host."""
+
+    def __init__(self, clock: Clock, open_units: OpenUnits = SystemdUnits.open) -> None:
+        self._clock = clock
+        self._open_units = open_units
+
+    async def unmount_paths(self, paths: Sequence[str]) -> None:
+        """Unmounts the paths in this order, and returns when umount has ended: the mount table shows its success.
+
+        Unavailable if systemd does not answer, or if umount has not ended in time.
+        """
+        name = f"lastcall-unmount-{hashlib.sha256(chr(0).join(paths).encode()).hexdigest()[:16]}.service"
+        end = self._clock.boottime() + _JOB_SECONDS
+        async with self._open_units() as systemd:
+            await systemd.run_command(name, ["/bin/umount", *paths], description="Unmounts volumes of ended pods")
+            while True:
+                [unit] = await systemd.unit_states(name)
+                if unit.is_at_rest:
+                    return
+                if self._clock.boottime() >= end:
+                    raise Unavailable(f"{paths[0]} cannot be unmounted: umount has not ended after {_JOB_SECONDS:g} s")
+                await self._clock.sleep(_LOOK_SECONDS)

@@ -1,0 +1,124 @@
+# ruff: noqa: N802 - the names are those of the CSI
+"""A small CSI driver: each volume is a tmpfs at its staging path, bind-mounted at its target paths.
+
+    python driver_program.py NAME SOCKET DIRECTORY [REGISTRATION_SOCKET]
+
+Appends a line for each call to DIRECTORY/calls. DIRECTORY/behaviour has lines ``METHOD VERB``: the verb is ``hang``,
+``fail`` or ``lie`` (answers OK and does nothing).
+"""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError
+from grpclib.server import Server, Stream
+
+from lastcall.adapters.csi.api import csi_grpc, csi_pb2, registration_grpc, registration_pb2
+
+
+class Node(csi_grpc.NodeBase):
+    def __init__(self, name: str, directory: Path) -> None:
+        self.name, self.directory = name, directory
+
+    async def NodeStageVolume(self, stream: Stream) -> None:
+        request = await stream.recv_message()
+        if await self.acts("NodeStageVolume", request.volume_id) and not is_mounted(request.staging_target_path):
+            mount("-t", "tmpfs", "-o", "size=1m", f"csi-{request.volume_id}", request.staging_target_path)
+        await stream.send_message(csi_pb2.NodeStageVolumeResponse())
+
+    async def NodeUnstageVolume(self, stream: Stream) -> None:
+        request = await stream.recv_message()
+        if await self.acts("NodeUnstageVolume", request.volume_id) and is_mounted(request.staging_target_path):
+            run("umount", request.staging_target_path)
+        await stream.send_message(csi_pb2.NodeUnstageVolumeResponse())
+
+    async def NodePublishVolume(self, stream: Stream) -> None:
+        request = await stream.recv_message()
+        target = Path(request.target_path)
+        if await self.acts("NodePublishVolume", request.volume_id) and not is_mounted(request.target_path):
+            target.mkdir(exist_ok=True)
+            mount("--bind", request.staging_target_path, request.target_path)
+        await stream.send_message(csi_pb2.NodePublishVolumeResponse())
+
+    async def NodeUnpublishVolume(self, stream: Stream) -> None:
+        request = await stream.recv_message()
+        if await self.acts("NodeUnpublishVolume", request.volume_id):
+            if is_mounted(request.target_path):
+                run("umount", request.target_path)
+            if Path(request.target_path).is_dir():
+                Path(request.target_path).rmdir()
+        await stream.send_message(csi_pb2.NodeUnpublishVolumeResponse())
+
+    async def NodeGetCapabilities(self, stream: Stream) -> None:
+        await stream.recv_message()
+        await self.acts("NodeGetCapabilities", "")
+        kind = csi_pb2.NodeServiceCapability.RPC.STAGE_UNSTAGE_VOLUME
+        rpc = csi_pb2.NodeServiceCapability(rpc=csi_pb2.NodeServiceCapability.RPC(type=kind))
+        await stream.send_message(csi_pb2.NodeGetCapabilitiesResponse(capabilities=[rpc]))
+
+    async def NodeGetInfo(self, stream: Stream) -> None:
+        await stream.recv_message()
+        await stream.send_message(csi_pb2.NodeGetInfoResponse(node_id="this-node"))
+
+    async def acts(self, method: str, volume: str) -> bool:
+        """Records the call and behaves as the file demands; whether the call shall do its work."""
+        with (self.directory / "calls").open("a") as calls:
+            calls.write(f"{method} {volume}\n")
+        behaviour = self.directory / "behaviour"
+        lines = behaviour.read_text().splitlines() if behaviour.exists() else []
+        verb = dict(line.split() for line in lines).get(method, "")
+        if verb == "hang":
+            await asyncio.sleep(3600)
+        if verb == "fail":
+            raise GRPCError(Status.INTERNAL, "the device is busy")
+        return verb != "lie"
+
+
+class Registration(registration_grpc.RegistrationBase):
+    def __init__(self, name: str, endpoint: str) -> None:
+        self.name, self.endpoint = name, endpoint
+
+    async def GetInfo(self, stream: Stream) -> None:
+        await stream.recv_message()
+        await stream.send_message(
+            registration_pb2.PluginInfo(
+                type="CSIPlugin", name=self.name, endpoint=self.endpoint, supported_versions=["1.0.0"]
+            )
+        )
+
+    async def NotifyRegistrationStatus(self, stream: Stream) -> None:
+        await stream.recv_message()
+        await stream.send_message(registration_pb2.RegistrationStatusResponse())
+
+
+def is_mounted(path: str) -> bool:
+    return any(line.split(" ")[4] == path for line in Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+def mount(*arguments: str) -> None:
+    run("mount", *arguments)
+
+
+def run(*command: str) -> None:
+    subprocess.run(command, check=True)
+
+
+async def serve(name: str, socket: str, directory: str, registration: str = "") -> None:
+    servers = []
+    for path, service in (
+        (socket, Node(name, Path(directory))),
+        (registration, Registration(name, socket)),
+    ):
+        if path:
+            Path(path).unlink(missing_ok=True)
+            servers.append(Server([service]))
+            await servers[-1].start(path=path)
+    Path(directory, "ready").touch()
+    await servers[0].wait_closed()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(*sys.argv[1:]))
