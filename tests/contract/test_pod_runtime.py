@@ -67,6 +67,15 @@ class TestStop:
         await world.runtime.kill_container(main)
         assert await asyncio.wait_for(stopping, SOON) == 137
 
+    async def test_an_ended_container_can_be_forgotten_and_a_running_one_is_left_alone(self, world):
+        _, main = await started(world)
+        await world.runtime.forget_container(main)
+        assert await running(world) == {"web": ["main"]}
+        assert await stop(world, main, 60) == 7
+        await world.runtime.forget_container(main)
+        await world.runtime.forget_container(main)
+        assert await running(world) == {}
+
     async def test_kill_needs_no_stop(self, world):
         live, main = await started(world, script=STUBBORN)
         await world.runtime.kill_container(main)

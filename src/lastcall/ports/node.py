@@ -245,6 +245,13 @@ class PodRuntime(Protocol):
         """Sends SIGKILL; returns when it is sent. A running ``stop_container`` returns when the container has ended."""
         ...
 
+    async def forget_container(self, container_id: str) -> None:
+        """Removes an ended container with its exit code, so that it counts as one that has never run.
+
+        A running container is left alone. LastcallError if it cannot be removed.
+        """
+        ...
+
     async def tear_down_pod(self, live: RunningPod) -> None:
         """Removes what remains of a pod (its sandbox) after its last container has ended.
 

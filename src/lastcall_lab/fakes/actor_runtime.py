@@ -104,6 +104,8 @@ class ActorRuntime:
         self._ended: asyncio.Queue[tuple[str, str, int | None]] = asyncio.Queue()
         self._history: list[tuple[str, str, str]] = []
         self._home = contextvars.copy_context()
+        self.forgotten: list[str] = []
+        """Ids of the containers that were removed."""
         self.deliveries: list[Delivery] = []
         self.on_delivery: Callable[[Delivery], None] = lambda _: None
         """Hears each."""
@@ -124,10 +126,17 @@ class ActorRuntime:
     def add(
         self, pod: Pod, behaviours: dict[str, ContainerScript] | None = None, *, only: Collection[str] | None = None
     ) -> RunningPod:
-        """Adds a running pod, with all of its lasting containers or only some of them."""
+        """Adds a running pod, with all of its lasting containers or only some of them.
+
+        An init container that is no sidecar runs only if ``behaviours`` has it.
+        """
         uid = pod.metadata.uid
         names = [c.name for c in pod.spec.containers]
-        names += [c.name for c in pod.spec.init_containers or () if c.restart_policy == "Always"]
+        names += [
+            c.name
+            for c in pod.spec.init_containers or ()
+            if c.restart_policy == "Always" or c.name in (behaviours or {})
+        ]
         names = [name for name in names if only is None or name in only]
         for name in names:
             behaviour = (behaviours or {}).get(name, ContainerScript())
@@ -224,6 +233,13 @@ class ActorRuntime:
             actor.killed = True
             self._deliver_signal(actor, "KILL")
             self._run_action(actor, actor.behaviour.after_kill, 137)
+
+    async def forget_container(self, container_id: str) -> None:
+        """Notes it, if the container has ended."""
+        self._ensure_reachable()
+        actor = self._actors.get(container_id)
+        if actor and actor.ended.is_set():
+            self.forgotten.append(container_id)
 
     async def tear_down_pod(self, live: RunningPod) -> None:
         """Frees its address; its logs stay. A pod with a running container is left alone."""

@@ -102,6 +102,9 @@ class ProcessRuntime:
             await container.wait_until_started(self._clock)
             container.kill()
 
+    async def forget_container(self, container_id: str) -> None:
+        """Does nothing: the lab's kubelet runs all init containers of a pod that it starts again."""
+
     async def tear_down_pod(self, live: RunningPod) -> None:
         """Frees the pod's address and name, and deletes its files but the logs, which ``remove_pod`` deletes."""
         pod = self._known.pods.get(live.pod.metadata.uid)

@@ -192,6 +192,14 @@ class TestPods:
         assert await sandbox() == cri.SANDBOX_NOTREADY
         assert told(world, "web.one") == told(world, "web.two") == ["ready", "TERM"]
 
+    async def test_a_forgotten_container_has_no_exit_code_that_a_kubelet_could_find(self, world, connection):
+        live, main = await started(world, OBEDIENT)
+        await world.runtime.stop_container(main, 60)
+        listed = cri.ListContainersRequest(filter=cri.ContainerFilter(pod_sandbox_id=live.sandbox))
+        assert [one.id for one in (await connection.call("ListContainers", listed)).containers] == [main]
+        await world.runtime.forget_container(main)
+        assert not (await connection.call("ListContainers", listed)).containers
+
     async def test_an_agent_of_its_own_sees_what_the_node_runs(self, world):
         """The agent is another process than the node: it knows the manifests, and the pods from the CRI alone."""
         live, _ = await started(world, OBEDIENT)

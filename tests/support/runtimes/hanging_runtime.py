@@ -43,6 +43,10 @@ class HangingRuntime(ActorRuntime):
         await self._awake()
         await super().kill_container(container_id)
 
+    async def forget_container(self, container_id):
+        await self._awake()
+        await super().forget_container(container_id)
+
     async def tear_down_pod(self, live):
         await self._awake()
         await super().tear_down_pod(live)

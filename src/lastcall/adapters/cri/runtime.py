@@ -167,6 +167,15 @@ class CriRuntime:
         """Calls StopContainer without a grace period; returns when the container has ended."""
         await self._stop_container(container_id, 0)
 
+    async def forget_container(self, container_id: str) -> None:
+        """Calls RemoveContainer for a container that has ended: the call would kill one that runs."""
+        try:
+            if (await self.container_status(container_id)).state == cri.CONTAINER_EXITED:
+                await self.connection.call("RemoveContainer", cri.RemoveContainerRequest(container_id=container_id))
+        except CriRefused as error:
+            if error.status is not Status.NOT_FOUND:
+                raise
+
     async def tear_down_pod(self, live: RunningPod) -> None:
         """Calls StopPodSandbox, unless a container of the pod still runs: that call would SIGKILL it without SIGTERM.
 

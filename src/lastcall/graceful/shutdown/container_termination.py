@@ -19,6 +19,7 @@ from lastcall.model.shutdown import (
     HookEnded,
     HookStarted,
     JournalEvent,
+    NoteWritten,
 )
 from lastcall.ports.node import Clock, HookResult, PodRuntime, RunningPod
 
@@ -26,6 +27,10 @@ Tell = Callable[[JournalEvent], None]
 
 _RETRY = 0.25
 """Seconds between two attempts to reach an unavailable runtime."""
+
+
+FORGET_SECONDS = 2.0
+"""How long the removal of an ended init container is waited for, in seconds."""
 
 
 class ContainersTermination:
@@ -58,6 +63,7 @@ class ContainersTermination:
         )
         self._kills = {c.name for c in self._before.values() if c.kill is not None}
         self._uid = live.pod.metadata.uid
+        self._init_names = {c.name for c in live.pod.spec.init_containers or () if c.restart_policy != "Always"}
         self.codes: dict[str, int | None] = {}
         """Exit codes of the ended containers, by name."""
 
@@ -160,6 +166,24 @@ class ContainersTermination:
             await cancel_and_wait(killer)
         self.codes[name] = code
         self._tell(ContainerEnded(at=self._clock.boottime(), uid=self._uid, container=name, exit_code=code))
+        if not code and name in self._init_names:
+            await self._forget_init_container(name)
+
+    async def _forget_init_container(self, name: str) -> None:
+        """Removes an interrupted init container whose exit code says that its work is done.
+
+        The kubelet would start the next container of the pod, or leave the pod pending for ever
+        (pkg/kubelet/kuberuntime: computeInitContainerActions, computePodActions). It runs one that it does not find.
+        """
+        removing = asyncio.ensure_future(self._runtime.forget_container(self.live.containers[name]))
+        try:
+            late = await wait_first(wait_any(removing), self._clock.sleep(FORGET_SECONDS))
+            why = f"no answer in {FORGET_SECONDS:g} s" if late else str(removing.exception() or "")
+        finally:
+            await cancel_and_wait(removing)
+        if why:
+            text = f"{self.live.pod.key}: the interrupted init container {name} counts as completed: {why}"
+            self._tell(NoteWritten(at=self._clock.boottime(), text=text))
 
     async def _stop_until_ended(self, name: str, term: float) -> int | None:
         while True:
