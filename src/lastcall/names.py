@@ -248,6 +248,22 @@ M_RUNTIME = _define_name(
     "lastcall_shutdown_runtime_answers",
     "gauge: 0 during a shutdown while the container runtime has not answered for two seconds, else 1",
 )
+M_HOW = _define_name(
+    "metric", "lastcall_shutdown_kind", "gauge: 1 for the kind of the last shutdown, by `how`, as logind names it"
+)
+M_NOTICE = _define_name(
+    "metric",
+    "lastcall_shutdown_notice_time_seconds",
+    "gauge: when the machine goes down by the notice of each `source`, since 1970; 0 without a notice",
+)
+M_SOURCE = _define_name(
+    "metric", "lastcall_deadline_source_answers", "gauge: 1 while a source of deadlines answers, by `source`"
+)
+M_SOURCE_WARNING = _define_name(
+    "metric",
+    "lastcall_deadline_source_warns",
+    "gauge: 1 while a source warns without a notice, by `source`: a rebalance recommendation, a machine on battery",
+)
 M_WATCHDOG_ARMED = _define_name(
     "metric", "lastcall_watchdog_armed", "gauge: 1 while the node's Lease states that its watchdog is armed"
 )

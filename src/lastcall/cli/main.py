@@ -25,6 +25,10 @@ _VERBS = {
     "failover": ("lastcall.cli.failover", "What may be forced when a node is gone, and why."),
     "manifests": ("lastcall.cli.manifests", "What lastcall needs in a cluster, as YAML for kubectl apply -f -."),
     "plan": ("lastcall.cli.plan", "Which pods would be ended when, and with how much time."),
+    "shutdown-notice": (
+        "lastcall.cli.shutdown_notice",
+        "Tells this node's agent that the machine goes down, or stays up.",
+    ),
     "report": ("lastcall.cli.report", "What happened in a shutdown, as a timeline."),
 }
 

@@ -14,12 +14,14 @@ from lastcall.errors import Unavailable
 from lastcall.graceful import delay_limit
 from lastcall.graceful.config import AgentConfig
 from lastcall.graceful.deadlines.notice_board import NoticeBoard
+from lastcall.graceful.deadlines.socket_requests import AgentOutlook
 from lastcall.graceful.delay_inhibitor import DelayInhibitor
 from lastcall.graceful.logind_connection import LogindConnection
 from lastcall.graceful.shutdown.journal_recorder import Listener
 from lastcall.graceful.shutdown.manager import NodeShutdownManager
 from lastcall.graceful.state_machine import AgentObservation, AgentState, AgentStep, ShutdownStateMachine
 from lastcall.model.duration import format_seconds
+from lastcall.model.shutdown import ShutdownMode
 from lastcall.model.shutdown_notice import NoticeSource, ShutdownNotice
 from lastcall.ports.node import (
     Clock,
@@ -122,6 +124,21 @@ class ShutdownAgent:
         self._wake.set()
 
     @property
+    def state(self) -> AgentState:
+        """The state of the node's shutdown."""
+        return self._machine.state
+
+    @property
+    def outlook(self) -> AgentOutlook:
+        """What a notice would lead to."""
+        return AgentOutlook(
+            state=self._machine.state.name,
+            requested=float(self._config.requested_seconds),
+            lead=self._lead_seconds,
+            observes=self._config.mode is ShutdownMode.OBSERVE,
+        )
+
+    @property
     def notices(self) -> tuple[ShutdownNotice, ...]:
         """The notices that hold, the earliest deadline first."""
         return self._notices.all_notices()
@@ -161,7 +178,8 @@ class ShutdownAgent:
         """
         await self._inhibitor.recover()
         self._shutdowns.recover()
-        self._notices = NoticeBoard(self._shutdowns.unfinished_notices)
+        for notice in self._shutdowns.unfinished_notices:
+            self._notices.put(notice, self._clock.boottime())
         watching = asyncio.create_task(self._inhibitor.watch_files(), name="files of the delay limit")
         try:
             is_last = False

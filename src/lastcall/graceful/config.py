@@ -20,7 +20,7 @@ from lastcall.model.base import Facts
 from lastcall.model.deadline_settings import (
     AzureSettings,
     DeadlineSettings,
-    Ec2Settings,
+    Ec2SpotSettings,
     GcpSettings,
     NutSettings,
     SocketSettings,
@@ -43,7 +43,7 @@ _ITEM: dict[str, Any] = {"priority": Int32, "shutdownGracePeriodSeconds": Int64}
 _WITHOUT_PHASES = "deadlines: no effect, since no period is configured: a shutdown ends no pods"
 _DEADLINE_SOURCES: dict[str, type[msgspec.Struct]] = {
     "socket": SocketSettings,
-    "ec2": Ec2Settings,
+    "ec2": Ec2SpotSettings,
     "gcp": GcpSettings,
     "azure": AzureSettings,
     "nut": NutSettings,

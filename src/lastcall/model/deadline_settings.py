@@ -11,7 +11,7 @@ from lastcall.model.shutdown_notice import NoticeSource
 _PATH = r"^/[^\x00-\x20]{0,99}\Z"
 """An absolute path; the path of a Unix socket has 107 bytes at most (unix(7))."""
 _URL = r"^http://[A-Za-z0-9.:\[\]-]{1,200}\Z"
-_UPS = r"^[A-Za-z0-9_.-]{1,64}(@[A-Za-z0-9.:\[\]-]{1,200})?\Z"
+_UPS = r"^[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}(@[A-Za-z0-9.:\[\]-]{1,200})?\Z"
 """As upsc(8) takes it: ``ups``, ``ups@host`` or ``ups@host:port``; never an option."""
 
 METADATA = "http://169.254.169.254"
@@ -30,12 +30,10 @@ class AzureEventType(Enum):
 
 
 class SocketSettings(Facts, frozen=True):
-    """A Unix socket of root's for scripts: ``lastcall shutdown-notice``."""
-
-    path: Annotated[str, Meta(pattern=_PATH)] = "/run/lastcall/notice.sock"
+    """A Unix socket of root's in the state directory, for scripts: ``lastcall shutdown-notice``."""
 
 
-class Ec2Settings(Facts, frozen=True):
+class Ec2SpotSettings(Facts, frozen=True):
     """The interruption notice of a spot instance, and the rebalance recommendation, which is only reported."""
 
     endpoint: Annotated[str, Meta(pattern=_URL)] = METADATA
@@ -82,7 +80,7 @@ class DeadlineSettings(Facts, frozen=True):
     lead_seconds: Annotated[float, Meta(ge=0, le=86400)] = 900.0
     """How long before a deadline the shutdown of the pods begins; at least the sum of the phases."""
     socket: SocketSettings | None = None
-    ec2: Ec2Settings | None = None
+    ec2: Ec2SpotSettings | None = None
     gcp: GcpSettings | None = None
     azure: AzureSettings | None = None
     nut: NutSettings | None = None

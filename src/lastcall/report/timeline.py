@@ -17,6 +17,7 @@ from lastcall.model.shutdown import (
     ShutdownOutcome,
     ShutdownRecord,
 )
+from lastcall.model.shutdown_notice import LOGIND
 from lastcall.report.formatting import PHASE_ENDS, POD_OUTCOMES, count_text, format_duration, format_utc
 
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 86400)
@@ -253,7 +254,8 @@ def _hook_failure(container: ContainerRecord) -> str:
 
 
 def _head_facts(record: ShutdownRecord) -> list[tuple[str, str]]:
-    facts = [("Asked for", format_duration(record.requested)), ("Granted", _granted_text(record))]
+    facts = [("Announced by", ", ".join(record.announced_by))] if record.announced_by != (LOGIND,) else []
+    facts += [("Asked for", format_duration(record.requested)), ("Granted", _granted_text(record))]
     if record.ended is not None:
         facts.append((_ENDED[record.outcome], format_duration(record.ended)))
     if record.outcome is ShutdownOutcome.COMPLETED and record.mode is ShutdownMode.ENFORCE:

@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import structs
+
 from lastcall.adapters.cri.runtime import CriRuntime
 from lastcall.adapters.csi.kubelet_directories import ROOT
 from lastcall.adapters.host.boot import boot_id
@@ -37,6 +39,7 @@ from lastcall.model.shutdown_fold import fold_events
 from lastcall.ports.node import DelayLimitFiles, LockKeeper, Logind, NodeFace, PodRuntime
 from lastcall.wiring.cluster import cluster_node_face
 from lastcall.wiring.config import is_shutdown_under_way, load_config, load_starting_config
+from lastcall.wiring.deadlines import DeadlineSources
 from lastcall.wiring.own_pods import own_pod_sources
 from lastcall.wiring.records import shutdown_recorder
 from lastcall.wiring.storage import storage_lease_reporter
@@ -92,6 +95,7 @@ class AgentProgram:
         self._static_pod_path = config.static_pod_path
         self._storage_lease = config.storage_lease
         self._machines_watchdog = AgentWatchdog(config.watchdog, watchdog, self._metrics)
+        self._deadlines = config.deadlines
         self._log_warnings(config)
         self._metrics.set_reload_result(ok=self._unread is None)
         self._show_last_shutdown()
@@ -124,8 +128,18 @@ class AgentProgram:
                 self._notify_systemd_watchdog(),
                 self._retry_config(),
                 self._machines_watchdog.keep(),
+                self._deadline_sources().watch(),
             ):
                 await self.agent.run()
+
+    def _deadline_sources(self) -> DeadlineSources:
+        return DeadlineSources(
+            settings=self._deadlines,
+            agent=self.agent,
+            clock=self._clock,
+            state_dir=self._settings.state_dir,
+            metrics=self._metrics,
+        )
 
     def _request_stop(self) -> None:
         notification.notify_stopping()
@@ -150,6 +164,8 @@ class AgentProgram:
                 log.warning("configuration: staticPodPath: a change takes effect when the agent restarts")
             if config.storage_lease != self._storage_lease:
                 log.warning("configuration: storageLease: a change takes effect when the agent restarts")
+            if structs.replace(config.deadlines, lead_seconds=self._deadlines.lead_seconds) != self._deadlines:
+                log.warning("configuration: deadlines: a change of a source takes effect when the agent restarts")
             self._machines_watchdog.reconfigure(config.watchdog)
             self._metrics.set_reload_result(ok=True)
             self.agent.reconfigure(config)
@@ -166,6 +182,10 @@ class AgentProgram:
             requested=status.requested,
             granted=status.granted,
             degraded=status.degraded,
+        )
+        self._metrics.set_notices(
+            {notice.source.value: notice.deadline for notice in self.agent.notices},
+            since_boot=self._clock.wall() - self._clock.boottime(),
         )
         if status.retries > (before.retries if before else 0):
             self._metrics.count_retry()

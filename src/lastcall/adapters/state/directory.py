@@ -37,6 +37,7 @@ _OURS = frozenset(
         "containers",
         "graceful_node_shutdown_state",
         "lock-holder.sock",
+        "notice.sock",
         "pods",
         "pods.json",
         "shutdowns",

@@ -1,11 +1,14 @@
 """The agent's metrics in Prometheus' exposition format, from its events and its status."""
 
+from collections.abc import Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
 from lastcall import names
 from lastcall.model.shutdown import (
     JournalEvent,
     LockReleased,
+    LogindAnnounced,
     PhaseEnded,
     PhaseShortened,
     PhaseStarted,
@@ -58,11 +61,16 @@ class AgentMetrics:
         )
         self._runtime = gauge(names.M_RUNTIME)
         self._runtime.set(1)
+        self._how = gauge(names.M_HOW, "how")
+        self._notice = gauge(names.M_NOTICE, "source")
+        self._source = gauge(names.M_SOURCE, "source")
+        self._warns = gauge(names.M_SOURCE_WARNING, "source")
         self._dog_armed = gauge(names.M_WATCHDOG_ARMED)
         self._dog_bound = gauge(names.M_WATCHDOG_BOUND)
         self._dog_nodes = gauge(names.M_WATCHDOG_NODES)
         self._renewals = counter(names.M_WATCHDOG_RENEWALS, "outcome")
         self._withheld = counter(names.M_WATCHDOG_WITHHELD)
+        self._noticed: set[str] = set()
         self._began: ShutdownStarted | None = None
         self._phases: dict[int, float] = {}
         self._begun: dict[str, PodStarted] = {}
@@ -105,6 +113,17 @@ class AgentMetrics:
         self._dog_bound.set(bound)
         self._dog_nodes.set(nodes)
 
+    def set_deadline_source(self, source: str, answers: bool, warning: str) -> None:
+        """Records one look at a source of deadlines."""
+        self._source.labels(source=source).set(answers)
+        self._warns.labels(source=source).set(bool(warning))
+
+    def set_notices(self, deadlines: Mapping[str, float], *, since_boot: float) -> None:
+        """Records the notices that hold: CLOCK_BOOTTIME seconds by source; ``since_boot`` makes them seconds since 1970."""
+        for source in {*self._noticed, *deadlines}:
+            self._noticed.add(source)
+            self._notice.labels(source=source).set(deadlines[source] + since_boot if source in deadlines else 0)
+
     def count_renewals(self, *, accepted: int, failed: int, withheld: int) -> None:
         """Adds writes of that Lease, and withheld pets."""
         self._renewals.labels(outcome="Accepted").inc(accepted)
@@ -119,6 +138,9 @@ class AgentMetrics:
             self._begun.clear()
             self._short.clear()
             self._start.set(event.wall)
+            self._set_kind(event.how)
+        elif isinstance(event, LogindAnnounced):
+            self._set_kind(event.how)
         elif isinstance(event, ShutdownResumed):
             self._resumed.inc()
         elif isinstance(event, RuntimeSilent | RuntimeAnswered):
@@ -137,6 +159,11 @@ class AgentMetrics:
             self._end_pod(event)
         elif isinstance(event, LockReleased | ShutdownCancelled):
             self._end_shutdown(event)
+
+    def _set_kind(self, how: str) -> None:
+        self._how.clear()
+        if how:
+            self._how.labels(how=how).set(1)
 
     def _end_phase(self, event: PhaseEnded) -> None:
         if self._began and event.index in self._phases:
