@@ -49,8 +49,11 @@ def grants_template(name, grants):
 def grants_file():
     """The grants of both components for each choice, and the agents' admission policy, as named templates."""
     parts = [
-        grants_template("agent", agent.agent_grants()),
-        grants_template("agent.peers", agent.agent_grants(peers=True)),
+        *(
+            grants_template(f"agent{'.peers' * peers}{'.ownNode' * own}", agent.agent_grants(peers=peers, own_node=own))
+            for own in (False, True)
+            for peers in (False, True)
+        ),
         *(grants_template(f"controller.{who}", all_grants(RELEASE, detach=who == OWN)) for who in (EXTERNAL, OWN)),
     ]
     [policy, _] = own_node.own_node_policy(daemon_set.NAME, SYSTEM_NAMESPACE, {})

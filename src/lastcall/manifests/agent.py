@@ -11,6 +11,7 @@ from lastcall.manifests.daemon_set import CONTAINERD, NAME, agent_config_map, ag
 from lastcall.manifests.rbac import Grant, Object
 from lastcall.manifests.role_bindings import role_objects
 from lastcall.model.decoding import quote_value
+from lastcall.model.snapshot import NODE_LEASES
 from lastcall.names import GROUP, NODES_NAMESPACE, PEERS_SECRET, SYSTEM_NAMESPACE
 
 _ENDPOINT = re.compile(r"unix://(/[A-Za-z0-9._-]+){2,}")
@@ -38,8 +39,11 @@ class AgentChoices:
             raise InvalidInput("manifests", wrong)
 
 
-def agent_grants(*, peers: bool = False) -> list[Grant]:
-    """All grants of the agent; with ``peers`` also those for finding the peers to ask when the API server is lost."""
+def agent_grants(*, peers: bool = False, own_node: bool = False) -> list[Grant]:
+    """All grants of the agent; with ``peers`` also those for finding the peers to ask when the API server is lost.
+
+    With ``own_node`` also ``node_grants``, which only a policy of admission restricts to one node.
+    """
     verbs = ("get", "create", "patch")
     why = "the Lease of its node, which promises the watchdog's reset, and tells of leases on shared storage"
     always = [
@@ -59,7 +63,27 @@ def agent_grants(*, peers: bool = False) -> list[Grant]:
         Grant("nodes", ("list",), "which nodes there are, and where they are asked"),
         Grant("secrets", ("get",), "the keys that agents share", "", SYSTEM_NAMESPACE, (PEERS_SECRET,)),
     ]
-    return [*always, *asked] if peers else always
+    return [*always, *(node_grants() if own_node else ()), *(asked if peers else ())]
+
+
+def node_grants() -> list[Grant]:
+    """What an agent without the kubelet's identity needs to write its Node, its Lease and its pods during a shutdown.
+
+    No right to evict: an Eviction names no node, so that no policy could restrict it to one.
+    """
+    return [
+        Grant("nodes", ("get", "patch"), "where the kubelet's identity is missing: cordons its Node, and undoes it"),
+        Grant("nodes/status", ("patch",), "the same: NotReady and the conditions of a shutdown"),
+        Grant("pods", ("delete",), "the same: so that replacements start while its pods end"),
+        Grant("pods/status", ("patch",), "the same: not ready before SIGTERM, and how its pods ended"),
+        Grant(
+            "leases",
+            ("patch",),
+            "the same: renews its node's Lease while the kubelet is stopped",
+            "coordination.k8s.io",
+            NODE_LEASES,
+        ),
+    ]
 
 
 def agent_objects(choices: AgentChoices) -> list[Object]:
@@ -78,5 +102,6 @@ def agent_access_objects(*, peers: bool = False, own_node: bool = False) -> list
     metadata = {"name": NAME, "namespace": SYSTEM_NAMESPACE, "labels": agent_labels()}
     account: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
     bound = own_nodes.own_node_policy(NAME, SYSTEM_NAMESPACE, agent_labels()) if own_node else []
-    roles = role_objects(agent_grants(peers=peers), to=NAME, of=SYSTEM_NAMESPACE, labels=agent_labels())
-    return [namespaces.nodes_namespace(), account, *roles, *bound]
+    grants = agent_grants(peers=peers, own_node=own_node)
+    roles = role_objects(grants, to=NAME, of=SYSTEM_NAMESPACE, labels=agent_labels())
+    return [namespaces.nodes_namespace(), account, *bound, *roles]

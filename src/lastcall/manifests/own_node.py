@@ -1,9 +1,10 @@
-"""An admission policy that restricts an agent to objects of its own node (pure).
+"""An admission policy that restricts an agent's ServiceAccount to objects of its own node (pure).
 
 Roles cannot express this: all agents have one ServiceAccount. But a token for a pod, or for a Node (``kubectl create
 token --bound-object-kind Node``), names the node. Kubernetes shows that name to admission since 1.30, and without a
 feature gate since 1.32 (KEP-4193, ``authentication.kubernetes.io/node-name``). Policies in CEL
-(``admissionregistration.k8s.io/v1``) exist since 1.30.
+(``admissionregistration.k8s.io/v1``) exist since 1.30. The rules are those of the admission plugin NodeRestriction for
+a kubelet (plugin/pkg/admission/noderestriction), as far as an agent has rights. Reads do not pass admission.
 """
 
 from lastcall.manifests.rbac import Object
@@ -12,9 +13,23 @@ from lastcall.names import API_VERSION, GROUP
 CLAIM = "authentication.kubernetes.io/node-name"
 OWN_NODE = (
     f"has(request.userInfo.extra) && '{CLAIM}' in request.userInfo.extra"
-    f" && request.userInfo.extra['{CLAIM}'] == [object.metadata.name]"
+    f" && request.userInfo.extra['{CLAIM}'] == [variables.node]"
 )
-"""The resources whose objects have the name of their Node: the Lease and the NodeShutdown."""
+NODE_OF_OBJECT = (
+    "request.resource.resource == 'pods' ? oldObject.spec.?nodeName.orValue('')"
+    " : object == null ? oldObject.metadata.name : object.metadata.name"
+)
+"""The node that a request is about: that of a pod is in its spec, all others have the name of their Node."""
+
+KEEPS_NODE = (
+    "request.resource.resource != 'nodes'"
+    " || (object.spec.?taints.orValue([]) == oldObject.spec.?taints.orValue([])"
+    " && object.metadata.?labels.orValue({}) == oldObject.metadata.?labels.orValue({}))"
+)
+KEEPS_POD_LABELS = (
+    "request.resource.resource != 'pods' || object == null"
+    " || object.metadata.?labels.orValue({}) == oldObject.metadata.?labels.orValue({})"
+)
 
 
 def own_node_policy(name: str, namespace: str, labels: dict[str, str]) -> list[Object]:
@@ -25,28 +40,7 @@ def own_node_policy(name: str, namespace: str, labels: dict[str, str]) -> list[O
         "apiVersion": api,
         "kind": "ValidatingAdmissionPolicy",
         "metadata": metadata,
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {
-                "resourceRules": [
-                    _resource_rule("coordination.k8s.io", "v1", "leases"),
-                    _resource_rule(GROUP, API_VERSION.partition("/")[2], "nodeshutdowns"),
-                ]
-            },
-            "matchConditions": [
-                {
-                    "name": "an-agent",
-                    "expression": f"request.userInfo.username == 'system:serviceaccount:{namespace}:{name}'",
-                }
-            ],
-            "validations": [
-                {
-                    "expression": OWN_NODE,
-                    "message": "an agent writes of its own node alone: its token has to be bound to that Node, or to a pod there",
-                    "reason": "Forbidden",
-                }
-            ],
-        },
+        "spec": own_node_spec(f"system:serviceaccount:{namespace}:{name}"),
     }
     binding: Object = {
         "apiVersion": api,
@@ -57,12 +51,41 @@ def own_node_policy(name: str, namespace: str, labels: dict[str, str]) -> list[O
     return [policy, binding]
 
 
-def _resource_rule(group: str, version: str, resource: str) -> Object:
-    """The writes of an agent that the policy checks; an agent has no right to delete."""
+def own_node_spec(user: str) -> Object:
+    """The policy's spec, for the user of this name."""
+    return {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                _resource_rule("coordination.k8s.io", "v1", "leases"),
+                _resource_rule(GROUP, API_VERSION.partition("/")[2], "nodeshutdowns"),
+                _resource_rule("", "v1", "nodes", "nodes/status"),
+                _resource_rule("", "v1", "pods", "pods/status"),
+            ]
+        },
+        "matchConditions": [{"name": "an-agent", "expression": f"request.userInfo.username == '{user}'"}],
+        "variables": [{"name": "node", "expression": NODE_OF_OBJECT}],
+        "validations": [
+            _validation(
+                OWN_NODE,
+                "an agent writes of its own node alone: its token has to be bound to that Node, or to a pod there",
+            ),
+            _validation(KEEPS_NODE, "an agent changes neither taints nor labels of its Node"),
+            _validation(KEEPS_POD_LABELS, "an agent does not change the labels of a pod"),
+        ],
+    }
+
+
+def _validation(expression: str, message: str) -> Object:
+    return {"expression": expression, "message": message, "reason": "Forbidden"}
+
+
+def _resource_rule(group: str, version: str, *resources: str) -> Object:
+    """All writes to these resources."""
     return {
         "apiGroups": [group],
         "apiVersions": [version],
-        "operations": ["CREATE", "UPDATE"],
-        "resources": [resource],
+        "operations": ["CREATE", "UPDATE", "DELETE"],
+        "resources": [*resources],
         "scope": "*",  # the default, given here because kubectl would otherwise find it missing at each apply
     }

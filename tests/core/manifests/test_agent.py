@@ -120,24 +120,38 @@ def user(*nodes, **more):
     ],
 )
 def test_an_agent_writes_of_its_own_node_alone(who, about, allowed):
-    seen = {"request": {"userInfo": who}, "object": {"metadata": {"name": about}}}
+    seen = {"request": {"userInfo": who}, "variables": {"node": about}}
     assert evaluator.evaluate(own_node.OWN_NODE, seen) is allowed
 
 
 def test_the_policy_holds_for_agents_alone_and_for_all_that_they_write():
-    [policy, binding] = agent.agent_access_objects(own_node=True)[-2:]
+    [policy, binding] = agent.agent_access_objects(own_node=True)[2:4]
     [condition] = policy["spec"]["matchConditions"]
     assert evaluator.evaluate(condition["expression"], {"request": {"userInfo": user()}}) is True
     for name in ("system:serviceaccount:lastcall-system:lastcall-controller", "system:node:n1"):
         assert evaluator.evaluate(condition["expression"], {"request": {"userInfo": {"username": name}}}) is False
-    rules = {(one["apiGroups"][0], one["resources"][0]) for one in policy["spec"]["matchConstraints"]["resourceRules"]}
+    rules = {
+        (one["apiGroups"][0], resource)
+        for one in policy["spec"]["matchConstraints"]["resourceRules"]
+        for resource in one["resources"]
+    }
     writes = {
         (grant.group, grant.resource)
-        for grant in agent.agent_grants(peers=True)
-        if {"create", "patch"} & {*grant.verbs}
+        for grant in agent.agent_grants(peers=True, own_node=True)
+        if {"create", "patch", "delete"} & {*grant.verbs}
     }
     assert rules == writes
     assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+
+
+def test_rights_to_write_nodes_and_pods_come_with_the_policy_alone():
+    """Without it an agent could delete the pods of every node. What they allow is in tests/cluster."""
+    written = {(one.resource, verb) for one in agent.node_grants() for verb in one.verbs}
+    for peers in (False, True):
+        given = {(one.resource, verb) for one in agent.agent_grants(peers=peers) for verb in one.verbs}
+        assert given & written <= {("leases", "patch")}
+        both = {(one.resource, verb) for one in agent.agent_grants(peers=peers, own_node=True) for verb in one.verbs}
+        assert written <= both
 
 
 def test_the_command_prints_the_policy_where_it_is_asked_for():
@@ -202,11 +216,8 @@ def test_the_command_prints_its_rights_alone():
 
 
 def test_what_cannot_be_judged_is_refused_and_changes_are_judged_as_well():
-    [policy, binding] = agent.agent_access_objects(own_node=True)[-2:]
+    [policy, binding] = agent.agent_access_objects(own_node=True)[2:4]
     assert policy["spec"]["failurePolicy"] == "Fail"
     rules = policy["spec"]["matchConstraints"]["resourceRules"]
-    assert {one["resources"][0]: set(one["operations"]) for one in rules} == {
-        "leases": {"CREATE", "UPDATE"},
-        "nodeshutdowns": {"CREATE", "UPDATE"},
-    }
+    assert {tuple(one["operations"]) for one in rules} == {("CREATE", "UPDATE", "DELETE")}
     assert binding["spec"]["validationActions"] == ["Deny"]

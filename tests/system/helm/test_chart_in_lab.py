@@ -63,7 +63,8 @@ def test_installed_upgraded_rolled_back_uninstalled(kubectl, release):
     wait_for_agents(kubectl)
     kubectl("wait crd --all --for=condition=Established --timeout=60s")
     assert kubectl(f"auth can-i create nodeshutdowns.lastcall.dev --as={AGENT}") == "yes\n"
-    assert kubectl.run(f"auth can-i delete pods --as={AGENT}").out == "no\n"
+    assert kubectl(f"auth can-i delete pods --as={AGENT}") == "yes\n", "which the policy restricts to its node"
+    assert kubectl.run(f"auth can-i create pods/eviction --as={AGENT}").out == "no\n"
 
     kubectl("apply -f -", given=POLICY)
     release("upgrade", helm.CHART, NAME, {"controller": {"replicas": 1, "mode": "Observe"}})

@@ -99,6 +99,182 @@
       - get
 {{- end }}
 
+{{- define "lastcall.grants.agent.ownNode" -}}
+- namespace: ""
+  rules:
+    # its node's own word on its going down
+    - apiGroups:
+      - lastcall.dev
+      resources:
+      - nodeshutdowns
+      verbs:
+      - get
+      - create
+      - patch
+    # priorities, hooks and sidecars of its node's pods; a role cannot name the node
+    - apiGroups:
+      - ''
+      resources:
+      - pods
+      verbs:
+      - list
+      - watch
+    # during a shutdown: whether Services still send traffic to its pods
+    - apiGroups:
+      - discovery.k8s.io
+      resources:
+      - endpointslices
+      verbs:
+      - list
+      - watch
+    # where the kubelet's identity is missing: cordons its Node, and undoes it
+    - apiGroups:
+      - ''
+      resources:
+      - nodes
+      verbs:
+      - get
+      - patch
+    # the same: NotReady and the conditions of a shutdown
+    - apiGroups:
+      - ''
+      resources:
+      - nodes/status
+      verbs:
+      - patch
+    # the same: so that replacements start while its pods end
+    - apiGroups:
+      - ''
+      resources:
+      - pods
+      verbs:
+      - delete
+    # the same: not ready before SIGTERM, and how its pods ended
+    - apiGroups:
+      - ''
+      resources:
+      - pods/status
+      verbs:
+      - patch
+- namespace: "lastcall-nodes"
+  rules:
+    # the Lease of its node, which promises the watchdog's reset, and tells of leases on shared storage
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      verbs:
+      - get
+      - create
+      - patch
+- namespace: "kube-node-lease"
+  rules:
+    # the same: renews its node's Lease while the kubelet is stopped
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      verbs:
+      - patch
+{{- end }}
+
+{{- define "lastcall.grants.agent.peers.ownNode" -}}
+- namespace: ""
+  rules:
+    # its node's own word on its going down
+    - apiGroups:
+      - lastcall.dev
+      resources:
+      - nodeshutdowns
+      verbs:
+      - get
+      - create
+      - patch
+    # priorities, hooks and sidecars of its node's pods; a role cannot name the node
+    - apiGroups:
+      - ''
+      resources:
+      - pods
+      verbs:
+      - list
+      - watch
+    # during a shutdown: whether Services still send traffic to its pods
+    - apiGroups:
+      - discovery.k8s.io
+      resources:
+      - endpointslices
+      verbs:
+      - list
+      - watch
+    # where the kubelet's identity is missing: cordons its Node, and undoes it
+    - apiGroups:
+      - ''
+      resources:
+      - nodes
+      verbs:
+      - get
+      - patch
+    # the same: NotReady and the conditions of a shutdown
+    - apiGroups:
+      - ''
+      resources:
+      - nodes/status
+      verbs:
+      - patch
+    # the same: so that replacements start while its pods end
+    - apiGroups:
+      - ''
+      resources:
+      - pods
+      verbs:
+      - delete
+    # the same: not ready before SIGTERM, and how its pods ended
+    - apiGroups:
+      - ''
+      resources:
+      - pods/status
+      verbs:
+      - patch
+    # which nodes there are, and where they are asked
+    - apiGroups:
+      - ''
+      resources:
+      - nodes
+      verbs:
+      - list
+- namespace: "lastcall-nodes"
+  rules:
+    # the Lease of its node, which promises the watchdog's reset, and tells of leases on shared storage
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      verbs:
+      - get
+      - create
+      - patch
+- namespace: "kube-node-lease"
+  rules:
+    # the same: renews its node's Lease while the kubelet is stopped
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      verbs:
+      - patch
+- namespace: "lastcall-system"
+  rules:
+    # the keys that agents share
+    - apiGroups:
+      - ''
+      resources:
+      - secrets
+      resourceNames:
+      - lastcall-watchdog-peers
+      verbs:
+      - get
+{{- end }}
+
 {{- define "lastcall.grants.controller.external" -}}
 - namespace: ""
   rules:
@@ -362,6 +538,7 @@ matchConstraints:
     operations:
     - CREATE
     - UPDATE
+    - DELETE
     resources:
     - leases
     scope: '*'
@@ -372,14 +549,48 @@ matchConstraints:
     operations:
     - CREATE
     - UPDATE
+    - DELETE
     resources:
     - nodeshutdowns
+    scope: '*'
+  - apiGroups:
+    - ''
+    apiVersions:
+    - v1
+    operations:
+    - CREATE
+    - UPDATE
+    - DELETE
+    resources:
+    - nodes
+    - nodes/status
+    scope: '*'
+  - apiGroups:
+    - ''
+    apiVersions:
+    - v1
+    operations:
+    - CREATE
+    - UPDATE
+    - DELETE
+    resources:
+    - pods
+    - pods/status
     scope: '*'
 matchConditions:
 - name: an-agent
   expression: request.userInfo.username == 'system:serviceaccount:lastcall-system:lastcall-agent'
+variables:
+- name: node
+  expression: 'request.resource.resource == ''pods'' ? oldObject.spec.?nodeName.orValue('''') : object == null ? oldObject.metadata.name : object.metadata.name'
 validations:
-- expression: has(request.userInfo.extra) && 'authentication.kubernetes.io/node-name' in request.userInfo.extra && request.userInfo.extra['authentication.kubernetes.io/node-name'] == [object.metadata.name]
+- expression: has(request.userInfo.extra) && 'authentication.kubernetes.io/node-name' in request.userInfo.extra && request.userInfo.extra['authentication.kubernetes.io/node-name'] == [variables.node]
   message: 'an agent writes of its own node alone: its token has to be bound to that Node, or to a pod there'
+  reason: Forbidden
+- expression: request.resource.resource != 'nodes' || (object.spec.?taints.orValue([]) == oldObject.spec.?taints.orValue([]) && object.metadata.?labels.orValue({}) == oldObject.metadata.?labels.orValue({}))
+  message: an agent changes neither taints nor labels of its Node
+  reason: Forbidden
+- expression: request.resource.resource != 'pods' || object == null || object.metadata.?labels.orValue({}) == oldObject.metadata.?labels.orValue({})
+  message: an agent does not change the labels of a pod
   reason: Forbidden
 {{- end }}
