@@ -203,6 +203,17 @@ _define_name(
     "unit", f"{KUBELET_START}.service", "activated by the timer; its only effect is to want the kubelet's unit"
 )
 
+HOST_LOCK = _define_name(
+    "unit",
+    "lastcall-lock.service",
+    "exists during a shutdown if the agent runs in a pod: has a copy of the delay lock, which the end of the pod's container leaves",
+)
+HOST_RESUME = _define_name(
+    "unit",
+    "lastcall-resume.service",
+    "exists during a shutdown if the agent runs in a pod: starts the kubelet, which restarts the agent, if its container ends",
+)
+
 # Metrics. The first two are the kubelet's (pkg/kubelet/metrics).
 M_START = _define_name(
     "metric", "kubelet_graceful_shutdown_start_time_seconds", "gauge: when the last shutdown began, since 1970"

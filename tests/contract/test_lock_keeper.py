@@ -1,14 +1,17 @@
-"""Keeping the lock over the agent's death: the holder process with the real logind, and the fakes."""
+"""Keeping the lock over the agent's death: the holder process and the host's services, with the real logind; the fakes."""
 
 import asyncio
 import os
 import signal
+from functools import partial
 
 import pytest
 from support.host.locks import patience  # noqa: F401  (a fixture)
-from support.host.logind import eventually, machine  # noqa: F401  (a fixture)
+from support.host.logind import a_machine, eventually
 
+from lastcall.adapters.logind.host_lock import HostLockKeeper, container_pipe
 from lastcall.adapters.logind.lock_keeper import HolderProcessKeeper
+from lastcall.adapters.systemd.units import SystemdUnits
 from lastcall.ports.node import LogindChange
 from lastcall_lab.fakes.lock_keeper import FakeLockHolder, FakeLockKeeper
 
@@ -19,28 +22,35 @@ NEVER = 0.3
 class Node:
     """Agents come and go on it."""
 
-    def __init__(self, machine, directory):  # noqa: F811
+    def __init__(self, machine, directory, *, in_pod):
         self.machine = machine
         self.directory = directory
+        self.in_pod = in_pod
         self.holder = None if machine.real else FakeLockHolder(machine.machine, machine.clock)
         self.keepers = []
 
     def agent(self):
         """The keeper of a new agent."""
-        keeper = (
-            HolderProcessKeeper(self.directory, self.machine.clock)
-            if self.machine.real
-            else FakeLockKeeper(self.holder)
-        )
+        keeper = self._real_keeper() if self.machine.real else FakeLockKeeper(self.holder)
         self.keepers.append(keeper)
         return keeper
+
+    def _real_keeper(self):
+        keeper = HolderProcessKeeper(self.directory, self.machine.clock)
+        if not self.in_pod:
+            return keeper
+        units = partial(SystemdUnits.open, self.machine.machine.address)
+        return HostLockKeeper(
+            keeper, self.machine.clock, units, kubelet_unit="kubelet.service", pipe=container_pipe({})
+        )
 
     def kill(self, keeper):
         """The kernel closes the agent's copy."""
         self.keepers.remove(keeper)
         if self.machine.real:
-            os.close(keeper._own)
-            keeper._own = None
+            inside = getattr(keeper, "_inside", keeper)
+            os.close(inside._own)
+            inside._own = None
         else:
             keeper.die()
 
@@ -50,11 +60,12 @@ class Node:
             self.holder.die()
             await asyncio.sleep(1.5)
             return
-        before = keeper._holder
+        inside = getattr(keeper, "_inside", keeper)
+        before = inside._holder
         signal.pidfd_send_signal(before._pidfd, signal.SIGKILL)
 
         async def another():
-            return keeper._holder not in (None, before)
+            return inside._holder not in (None, before)
 
         assert await eventually(another, True)
 
@@ -62,16 +73,27 @@ class Node:
         return bool(await self.machine.starts())
 
 
+@pytest.fixture(params=["fake-252", "fake-257", "real", "real-pod"])
+def kind(request):
+    return request.param
+
+
 @pytest.fixture
-async def node(machine, tmp_path):  # noqa: F811
-    node = Node(machine, tmp_path)
+def machine(kind):
+    with a_machine(kind.removesuffix("-pod")) as found:
+        yield found
+
+
+@pytest.fixture
+async def node(machine, kind, tmp_path):
+    node = Node(machine, tmp_path, in_pod=kind == "real-pod")
     yield node
     for keeper in node.keepers:
         await keeper.release()
 
 
 @pytest.fixture
-async def session(machine):  # noqa: F811
+async def session(machine):
     session = await machine.logind.open()
     yield session
     session.close()

@@ -1,8 +1,10 @@
 """``lastcall agent``: ends this node's pods in order when the machine goes down."""
 
 import asyncio
+import os
 import re
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -48,7 +50,13 @@ def _validate_service(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.option(
     "--in-cluster",
     is_flag=True,
-    help="It runs in a pod: without --kubeconfig it tells that by the pod's ServiceAccount.",
+    help="It runs in a pod: without --kubeconfig it tells that by the pod's ServiceAccount, and the shutdown outlasts the"
+    " pod's container.",
+)
+@click.option(
+    "--supervise",
+    is_flag=True,
+    help="As process 1 of a container: starts the agent as a child, and again whenever it dies.",
 )
 def command(
     *,
@@ -58,6 +66,7 @@ def command(
     kubelet_root_dir: str,
     kubeconfig: str | None,
     in_cluster: bool,
+    supervise: bool,
 ) -> None:
     """Ends this node's pods in order when the machine goes down.
 
@@ -65,6 +74,8 @@ def command(
     configuration asks for. Should the machine stay up, the kubelet is started again.
     SIGHUP reads the configuration again. SIGTERM ends the agent and, unless a shutdown is under way, releases the lock.
     """
+    if supervise:
+        _become_supervisor()
     from lastcall.wiring import agent
 
     endpoint = container_runtime_endpoint
@@ -77,4 +88,14 @@ def command(
             kubeconfig=kubeconfig or "",
             in_cluster=in_cluster,
         )
+    )
+
+
+def _become_supervisor() -> NoReturn:
+    """Replaces this process by the supervisor of the same command without ``--supervise``."""
+    from lastcall.adapters.host import supervisor
+
+    command = [sys.executable, "-P", "-m", "lastcall", *(word for word in sys.argv[1:] if word != "--supervise")]
+    os.execv(  # noqa: S606  (the supervisor takes the place of this process)
+        sys.executable, [sys.executable, "-I", "-S", supervisor.__file__, *command]
     )

@@ -80,7 +80,10 @@ class AgentStatus:
 
 
 class ShutdownAgent:
-    """One node's shutdown agent."""
+    """One node's shutdown agent.
+
+    ``finishes_shutdown``: a request to stop takes effect after a shutdown under way, because nobody would restart the agent.
+    """
 
     def __init__(
         self,
@@ -91,8 +94,10 @@ class ShutdownAgent:
         boot_id: str,
         listeners: Sequence[Listener] = (),
         on_status: Callable[[AgentStatus], None] = lambda _: None,
+        finishes_shutdown: bool = False,
     ) -> None:
         self._config = config
+        self._finishes_shutdown = finishes_shutdown
         self._clock = outside.clock
         self._on_status = on_status
         self._wake = asyncio.Event()
@@ -184,16 +189,22 @@ class ShutdownAgent:
         try:
             is_last = False
             while not is_last:
-                is_last = self._stop_requested
+                stops = self._stop_requested
                 self._wake.clear()
-                if is_last:
+                if stops:
                     self._logind_was_read = False
                 await self._run_round()
+                is_last = stops and not self._is_kept
                 if not is_last:
                     await self._wait_for_next_round()
         finally:
             await cancel_and_wait(watching)
             await self._close()
+
+    @property
+    def _is_kept(self) -> bool:
+        """Whether a request to stop has to wait for the end of the shutdown."""
+        return self._finishes_shutdown and self._machine.state is AgentState.ENDING
 
     # -- one round -----------------------------------------------------------------------------------------------------
 
@@ -340,7 +351,7 @@ class ShutdownAgent:
         await self._clock.sleep(seconds)
 
     def _seconds_to_next_read(self) -> float:
-        if self._stop_requested:
+        if self._stop_requested and not self._is_kept:
             return 0.0
         now = self._clock.boottime()
         moment = self._notices.next_moment(now, self._lead_seconds)

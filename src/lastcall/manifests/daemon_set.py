@@ -2,7 +2,8 @@
 
 The agent needs the host's network (its probes and hooks reach pods and the API server while pods end), its bus and its
 container runtime, and root, which both demand. It needs no capability, no privileged container and no ``hostPID``:
-systemd-logind learns the caller's process from the bus.
+systemd-logind learns the caller's process from the bus, and what has to outlive the container runs in services that the
+host's systemd starts on request (``adapters.logind.host_lock``).
 """
 
 import yaml
@@ -100,6 +101,7 @@ def _agent_container(image: str, endpoint: str) -> Object:
             f"--container-runtime-endpoint={endpoint}",
             "--kubelet-unit=kubelet.service",
             "--in-cluster",
+            "--supervise",
             f"--metrics-bind-address=127.0.0.1:{PORT}",
             "--log-format=json",
         ],

@@ -1,4 +1,4 @@
-"""Port to the machine's service manager: the states of units, starting, stopping, a timer, and a command."""
+"""Ports to the machine's service manager: states of units, starting, stopping; a timer, a command, services."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -50,6 +50,40 @@ class Units(Protocol):
         """
         ...
 
+
+class TransientServices(Protocol):
+    """Services that the service manager runs for this program, and that outlive it. Unavailable if it does not answer."""
+
+    async def is_running(self, name: str) -> bool:
+        """Whether the unit runs, starts or ends."""
+        ...
+
+    async def start_service(
+        self,
+        name: str,
+        *,
+        command: Sequence[str],
+        description: str,
+        stdin: int | None = None,
+        stdout: int | None = None,
+        seconds: float | None = None,
+    ) -> bool:
+        """Creates and starts a service, with duplicates of these descriptors as its standard input and output.
+
+        It is stopped after so many seconds, and gone when it has ended. False if there is a unit of this name.
+        """
+        ...
+
+    async def end_services(self, *names: str) -> None:
+        """Stops the services; returns when they are gone, and with them the duplicates of their descriptors.
+
+        TimedOut if one is still there.
+        """
+        ...
+
+
+OpenServices = Callable[[], AbstractAsyncContextManager[TransientServices]]
+"""Connects to the service manager. Unavailable if it cannot be reached."""
 
 OpenUnits = Callable[[], AbstractAsyncContextManager[Units]]
 """Connects to the service manager. Unavailable if it cannot be reached."""

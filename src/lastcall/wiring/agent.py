@@ -19,12 +19,14 @@ from lastcall.adapters.host.boot import boot_id
 from lastcall.adapters.host.clock import SystemClock, monotonic_usec
 from lastcall.adapters.kube.node_shutdown_recorder import RecordingNodeFace
 from lastcall.adapters.logind.delay_limit_files import LogindConf
-from lastcall.adapters.logind.lock_keeper import choose_lock_keeper
+from lastcall.adapters.logind.host_lock import HostLockKeeper, container_pipe
+from lastcall.adapters.logind.lock_keeper import HolderProcessKeeper, choose_lock_keeper
 from lastcall.adapters.logind.session import SystemLogind
 from lastcall.adapters.state.agent_lock import AgentLock
 from lastcall.adapters.state.journal_files import JournalFiles
 from lastcall.adapters.systemd import notification
 from lastcall.adapters.systemd.kubelet_service import KubeletService
+from lastcall.adapters.systemd.units import SystemdUnits
 from lastcall.adapters.telemetry.agent_metrics import AgentMetrics
 from lastcall.adapters.telemetry.status_server import TEXT, alive_answer, serve_status
 from lastcall.aio import cancel_and_wait
@@ -83,6 +85,7 @@ class AgentProgram:
         listeners: Sequence[Listener] = (),
         watchdog: Keeping | None = None,
         metrics: AgentMetrics | None = None,
+        finishes_shutdown: bool = False,
     ) -> None:
         self._settings = settings
         self._clock = SystemClock()
@@ -114,6 +117,7 @@ class AgentProgram:
             boot_id=boot_id(),
             listeners=[_log_events(since=self._clock.boottime()), self._metrics.count_event, *listeners],
             on_status=self._on_status,
+            finishes_shutdown=finishes_shutdown,
         )
 
     async def run(self) -> None:
@@ -303,9 +307,10 @@ async def run_agent_beside_kubelet(
     ``kubelet_unit`` is the systemd unit that would restart them; "" if there is none. ``kubelet_root`` is its
     --root-dir, where the volumes of pods are mounted. ``kubeconfig`` serves the watchdog, the report of a lease on
     shared storage, the record of the node's shutdown, and the EndpointSlices. ``in_cluster``: these use the
-    ServiceAccount of our pod, which is then never ended: $POD_UID names it. Without either, the record is written with
-    the node's identity, if that has been granted the right. The pods are watched, and the Node and the pods written,
-    with the kubelet's identity if there is one (``find_node_access``).
+    ServiceAccount of our pod, which is then never ended: $POD_UID names it; the lock outlives its container, and SIGTERM
+    during a shutdown takes effect after it. Without either, the record is written with the node's identity, if that has
+    been granted the right. The pods are watched, and the Node and the pods written, with the kubelet's identity if there
+    is one (``find_node_access``).
     """
     journals = JournalFiles(settings.state_dir)
     config, _ = load_starting_config(settings.config, journals)
@@ -366,5 +371,19 @@ async def run_agent_beside_kubelet(
             records = await opened.enter_async_context(recorder(own=False))
         node, listeners = RecordingNodeFace(node, records), [*listeners, records.record_event]
         await AgentProgram(
-            settings, runtime=runtime, node=node, listeners=listeners, watchdog=watchdog, metrics=metrics
+            settings,
+            runtime=runtime,
+            node=node,
+            lock_keeper=_lock_keeper_in_pod(settings, kubelet_unit) if in_cluster else None,
+            listeners=listeners,
+            watchdog=watchdog,
+            metrics=metrics,
+            finishes_shutdown=in_cluster,
         ).run()
+
+
+def _lock_keeper_in_pod(settings: AgentSettings, kubelet_unit: str) -> LockKeeper:
+    """Keeps the lock also beyond the end of the pod's container."""
+    clock = SystemClock()
+    inside = HolderProcessKeeper(settings.state_dir, clock)
+    return HostLockKeeper(inside, clock, SystemdUnits.open, kubelet_unit=kubelet_unit, pipe=container_pipe())

@@ -56,7 +56,9 @@ class SystemdRecorder:
         """Serves without end, also across restarts of the bus."""
         while True:
             try:
-                self._bus = await MessageBus(bus_address=f"unix:path={self._state}/bus").connect()
+                self._bus = await MessageBus(
+                    bus_address=f"unix:path={self._state}/bus", negotiate_unix_fd=True
+                ).connect()
                 self._bus.add_message_handler(self._answer_message)
                 if self._polkit:
                     await self._bus.request_name(_POLKIT)
@@ -145,8 +147,12 @@ class SystemdRecorder:
         return self._start_job(message, seconds)
 
     def _start_transient_unit(self, message: Message) -> Message:
-        if not self._units.create_transient(message.body[0]):
-            return Message.new_error(message, f"{SYSTEMD}.UnitExists", f"Unit {message.body[0]} was already loaded.")
+        name, _, properties, _ = message.body
+        if not self._units.create_transient(name, message.unix_fds):
+            return Message.new_error(message, f"{SYSTEMD}.UnitExists", f"Unit {name} was already loaded.")
+        limit = dict(properties).get("RuntimeMaxUSec")
+        if limit is not None:
+            asyncio.get_running_loop().call_later(limit.value / 1_000_000, self._units.stop, name)
         return self._start_job(message, 0.0)
 
     def _list_units(self, message: Message) -> Message:

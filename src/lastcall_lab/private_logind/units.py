@@ -1,6 +1,8 @@
-"""The units of the recorder's simulated machine: services that run or not, and transient timers."""
+"""The units of the recorder's simulated machine: services that run or not, and transient units."""
 
+import os
 import re
+from collections.abc import Sequence
 
 from lastcall_lab.private_logind.programs import SYSTEMD_PATH
 
@@ -15,11 +17,14 @@ def unit_path(name: str) -> str:
 
 
 class FakeUnits:
-    """At first nothing is active. Only transient timers exist, and they never elapse."""
+    """At first nothing is active. Timers exist only as transient ones, and they never elapse.
+
+    A transient service keeps the descriptors that it gets, as systemd does, until it is stopped.
+    """
 
     def __init__(self) -> None:
         self._states: dict[str, str] = {}
-        self._made: set[str] = set()
+        self._made: dict[str, Sequence[int]] = {}
 
     def active_state(self, path: str) -> str:
         """The unit's ActiveState."""
@@ -27,19 +32,20 @@ class FakeUnits:
 
     def is_installed(self, path: str) -> bool:
         """Whether there is such a unit. All services exist, except lastcall's own."""
-        if path.endswith("_2etimer"):
+        if path.endswith("_2etimer") or path.startswith(unit_path("lastcall-")):
             return path in self._states
-        return path != unit_path("lastcall-agent.service")
+        return True
 
     def start(self, name: str) -> None:
         """Makes the unit active at once."""
         self._states[unit_path(name)] = "active"
 
-    def create_transient(self, name: str) -> bool:
+    def create_transient(self, name: str, descriptors: Sequence[int] = ()) -> bool:
         """Creates a transient unit, active at once; False if there is one of this name."""
         if name in self._made:
+            _close_all(descriptors)
             return False
-        self._made.add(name)
+        self._made[name] = descriptors
         self.start(name)
         return True
 
@@ -47,7 +53,7 @@ class FakeUnits:
         """Stops the unit: returns the seconds until ``finish_stop``. A transient unit disappears at once."""
         path = unit_path(name)
         if name in self._made or path not in self._states:
-            self._made.discard(name)
+            _close_all(self._made.pop(name, ()))
             self._states.pop(path, None)
             return 0.0
         self._states[path] = "deactivating"
@@ -57,3 +63,8 @@ class FakeUnits:
         """The unit has stopped, unless it was started again meanwhile."""
         if self.active_state(unit_path(name)) == "deactivating":
             del self._states[unit_path(name)]
+
+
+def _close_all(descriptors: Sequence[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)

@@ -185,6 +185,7 @@ class Machine:
         self.statuses = []
         self.boot = "boot-1"
         self.life = None
+        self.in_pod = False
 
     async def start_agent(self, *, fuse=None, on_death=lambda: None, wait=1.0):
         """Starts one; waits until it has done what it does at first."""
@@ -209,6 +210,7 @@ class Machine:
             node_name="n1",
             boot_id=self.boot,
             on_status=self.statuses.append,
+            finishes_shutdown=self.in_pod,
         )
         return asyncio.get_running_loop().create_task(self.agent.run(), name="agent")
 

@@ -125,13 +125,20 @@ class Machine:
             del self.machine.files._files[name]
 
 
-@pytest.fixture(params=["fake-252", "fake-257", "real"])
-def machine(request):
-    """Each test runs with the fakes and with the real logind, which wait for a lock however busy the machine is."""
-    if request.param == "real":
+@contextlib.contextmanager
+def a_machine(kind):
+    """``real`` is the real logind; ``fake-VERSION`` the fake one. Both wait for a lock however busy the machine is."""
+    if kind == "real":
         with a_private_logind(PATIENT) as private:
             yield Machine(private)
     else:
         files = FakeLimitFiles()
         files.put(PATIENT_FILE, PATIENT)
-        yield Machine(FakeLogind(SystemClock(), version=int(request.param[5:]), files=files))
+        yield Machine(FakeLogind(SystemClock(), version=int(kind[5:]), files=files))
+
+
+@pytest.fixture(params=["fake-252", "fake-257", "real"])
+def machine(request):
+    """Each test runs with the fakes and with the real logind."""
+    with a_machine(request.param) as found:
+        yield found

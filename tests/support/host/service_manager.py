@@ -32,6 +32,12 @@ BUS = {
 }
 """The two names are systemd's: it comes to the bus when both run."""
 
+OTHER_BUS = {
+    "dbus.socket": "[Socket]\nListenStream=/run/user/unused\n",
+    "dbus.service": "[Unit]\nRequires=dbus.socket\n[Service]\nExecStart=/bin/sleep 100000\n",
+}
+"""With these it comes to a bus that somebody else runs."""
+
 ENTER = """
 for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/*; do
   if [ -f $hierarchy/cgroup.procs ]; then mkdir $hierarchy/$0 && echo 0 > $hierarchy/$0/cgroup.procs; fi
@@ -50,10 +56,10 @@ def why_not():
 
 
 @contextlib.contextmanager
-def service_manager(state: Path, units: dict[str, str], *, start: str):
+def service_manager(state: Path, units: dict[str, str], *, start: str, bus: str = ""):
     """Runs until the context ends; ``start`` is the unit that is started. ``state``/run is the cage's /run.
 
-    With the units of BUS, systemd is at unix:path=``state``/run/user/bus.
+    With the units of BUS, systemd is at unix:path=``state``/run/user/bus; with those of OTHER_BUS at the address ``bus``.
     """
     for directory in ("etc/systemd", "run/systemd/system", "run/user/systemd/user"):
         (state / directory).mkdir(parents=True)
@@ -62,7 +68,9 @@ def service_manager(state: Path, units: dict[str, str], *, start: str):
     (state / "run/user/bus.conf").write_text(BUS_CONFIG)
     for name, text in units.items():
         (state / "run/user/systemd/user" / name).write_text(text)
-    manager = ["env", "XDG_RUNTIME_DIR=/run/user", MANAGER, "--user", "--log-target=console", f"--unit={start}"]
+    (state / "run/systemd/private").symlink_to("/run/user/systemd/private")  # what root's systemctl looks for
+    where = [f"DBUS_SESSION_BUS_ADDRESS={bus}"] if bus else []
+    manager = ["env", "XDG_RUNTIME_DIR=/run/user", *where, MANAGER, "--user", "--log-target=console", f"--unit={start}"]
     group = f"lastcall-test-{os.getpid()}"
     line = sandbox.sandbox_command(state, "sh", "-c", ENTER, group, *manager)
     with (state / "manager.log").open("w") as log, subprocess.Popen(line, stdout=log, stderr=log) as process:

@@ -54,6 +54,11 @@ class HolderProcessKeeper:
         """Whether a lock is held now, by this process or, after ``recover``, by a holder."""
         return self._own is not None or self._holder is not None
 
+    @property
+    def descriptor(self) -> int | None:
+        """This process's own copy of the lock, which stays the keeper's; None if it has none."""
+        return self._own
+
     async def recover(self) -> bool:
         """Takes back the lock from an earlier process's holder; True if a lock is held now.
 

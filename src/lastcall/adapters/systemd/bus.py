@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,14 +110,33 @@ class Bus:
         return str(reply.body[0])
 
     async def call(
-        self, service: str, path: str, interface: str, member: str, signature: str = "", *body: Any
+        self,
+        service: str,
+        path: str,
+        interface: str,
+        member: str,
+        signature: str = "",
+        *body: Any,
+        descriptors: Sequence[int] = (),
     ) -> Message:
-        """Calls a method. Descriptors in the reply are close-on-exec and belong to the caller."""
+        """Calls a method; an ``h`` in ``body`` is an index into ``descriptors``, of which the service gets duplicates.
+
+        Descriptors in the reply are close-on-exec and belong to the caller.
+        """
         if not self.is_connected:
             raise Unavailable(f"the connection to the message bus at {self._address} is lost")
         limit = _answer_limit(self._patience)
         serial = self._connection.next_serial()
-        request = Message(service, path, interface, member, serial=serial, signature=signature, body=list(body))
+        request = Message(
+            service,
+            path,
+            interface,
+            member,
+            serial=serial,
+            signature=signature,
+            body=list(body),
+            unix_fds=list(descriptors),
+        )
         self._awaited[serial] = []
         try:
             reply = await _await_reply(self._connection.call(request), limit)
