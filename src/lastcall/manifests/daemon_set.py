@@ -30,6 +30,7 @@ DAY_ONE: Object = {
 """The configuration to begin with: it records what would be ended and ends nothing."""
 
 _CONFIG_DIRECTORY = "/etc/lastcall"
+_KUBELET_ROOT = "/var/lib/kubelet"
 
 
 def selector_labels() -> dict[str, str]:
@@ -100,6 +101,7 @@ def _agent_container(image: str, endpoint: str) -> Object:
             "--node-name=$(NODE_NAME)",
             f"--container-runtime-endpoint={endpoint}",
             "--kubelet-unit=kubelet.service",
+            f"--kubelet-root-dir={_KUBELET_ROOT}",
             "--in-cluster",
             "--supervise",
             f"--metrics-bind-address=127.0.0.1:{PORT}",
@@ -129,7 +131,8 @@ def _agent_container(image: str, endpoint: str) -> Object:
                 "mountPropagation": "HostToContainer",
             },
             {"name": "kubernetes", "mountPath": "/etc/kubernetes", "readOnly": True},
-            {"name": "kubelet-pki", "mountPath": "/var/lib/kubelet/pki", "readOnly": True},
+            # Mounts below it have to end here too: a mount without propagation would keep every volume mounted.
+            {"name": "kubelet", "mountPath": _KUBELET_ROOT, "mountPropagation": "HostToContainer"},
         ],
     }
 
@@ -143,9 +146,10 @@ def _volumes(endpoint: str) -> list[Object]:
         _host_path("bus", "/run/dbus", "Directory"),
         _host_path("systemd", "/run/systemd/system", "Directory"),
         _host_path("runtime", _socket_directory(endpoint), "Directory"),
-        # The kubelet's own identity: its kubeconfig, its certificate, and the manifests of static pods.
+        # The kubelet's own identity: its kubeconfig and the manifests of static pods; its certificate is below its root,
+        # with the mount points of volumes and the sockets of CSI drivers.
         _host_path("kubernetes", "/etc/kubernetes", "DirectoryOrCreate"),
-        _host_path("kubelet-pki", "/var/lib/kubelet/pki", "DirectoryOrCreate"),
+        _host_path("kubelet", _KUBELET_ROOT, "DirectoryOrCreate"),
     ]
 
 

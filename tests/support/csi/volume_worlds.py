@@ -50,11 +50,15 @@ class FakeVolumeWorld:
 class RealVolumeWorld:
     """A kubelet's directories below a directory of its own, a driver process, and the mounts of this machine. Needs root."""
 
-    def __init__(self, *, registered=False):
+    def __init__(self, *, registered=False, shared=False):
         directory = self.directory = Path(
             tempfile.mkdtemp(prefix="lc-")
         )  # short: a socket's path has 107 bytes at most
         self.root = directory / "kubelet"
+        self.root.mkdir()
+        if shared:  # other mount namespaces may follow what happens below it
+            subprocess.run(["mount", "--bind", str(self.root), str(self.root)], check=True)
+            subprocess.run(["mount", "--make-shared", str(self.root)], check=True)
         plugin = self.root / "plugins" / DRIVER
         plugin.mkdir(parents=True)
         self.behaviour = {}

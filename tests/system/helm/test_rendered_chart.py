@@ -264,7 +264,10 @@ def test_the_agent_has_the_nodes_directories_and_little_else():
     paths = {one["name"]: one["hostPath"]["path"] for one in pod["volumes"] if "hostPath" in one}
     [container] = pod["containers"]
     mounts = {one["name"]: one for one in container["volumeMounts"]}
-    assert {name for name in paths if not mounts[name].get("readOnly")} == {"state", "delay-limit"}
+    assert {name for name in paths if not mounts[name].get("readOnly")} == {"state", "delay-limit", "kubelet"}
+    assert mounts["kubelet"]["mountPropagation"] == "HostToContainer", (
+        "volumes must not stay mounted in the agent's pod"
+    )
     assert {mounts[name]["mountPath"] for name in paths} == set(paths.values()), (
         "the paths of the host, for all programs"
     )

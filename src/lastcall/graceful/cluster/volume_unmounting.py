@@ -73,7 +73,8 @@ class VolumeUnmounting:
                 if over := await attempt.take_step():
                     return over
             if attempt.problem:
-                if self._clock.boottime() >= attempt.give_up_at:
+                left = attempt.give_up_at - self._clock.boottime()
+                if left <= RETRY_SECONDS:
                     return UnmountedVolume(volume=volume, problem=attempt.problem)
                 await self._clock.sleep(RETRY_SECONDS)
 

@@ -132,20 +132,37 @@ async def test_a_volume_that_is_detached_is_not_named(cluster):
 
 
 @in_cluster
-async def test_a_name_that_somebody_adds_meanwhile_is_not_lost(cluster):
+async def test_a_name_that_a_kubelet_adds_between_read_and_write_is_not_lost(cluster):
     await cluster.face.begin_shutdown(100)
-    first = await make_database(cluster, "db-1", "vol-1")
-    second = await make_database(cluster, "db-2", "vol-2")
-    cluster.slow = 0.5
-    work = [asyncio.ensure_future(cluster.face.report_pod_ended(one, {"main": 0})) for one in (first, second)]
+    live = await make_database(cluster)
     added = "kubernetes.io/csi/other.example.com^vol-8"
-    for _ in range(8):
-        await cluster.clock.sleep(0.2)
-        await set_in_use(cluster, *await in_use(cluster), added)
-    for one in work:
-        await one
-    await cluster.clock.sleep(10)
+    send, reads = cluster.request, []
+
+    async def request(method, target, *rest, **options):
+        answer = await send(method, target, *rest, **options)
+        if method == "GET" and target == "/api/v1/nodes/n1" and not reads:
+            reads.append(target)
+            await set_in_use(cluster, *await in_use(cluster), added)
+        return answer
+
+    cluster.request = request
+    await cluster.face.report_pod_ended(live, {"main": 0})
+    await cluster.face.report_finished()
+    assert reads
     assert await in_use(cluster) == [added, OTHER]
+
+
+@in_cluster
+async def test_volumes_of_pods_that_end_together_are_released_together(cluster):
+    await cluster.face.begin_shutdown(100)
+    lives = [await make_database(cluster, f"db-{number}", f"vol-{number}") for number in range(5)]
+    cluster.slow = 0.1
+    cluster.asked.clear()
+    await asyncio.gather(*(cluster.face.report_pod_ended(live, {"main": 0}) for live in lives))
+    await cluster.face.report_finished()
+    assert await in_use(cluster) == [OTHER]
+    writes = [path for _, method, path in cluster.asked if method == "PATCH" and path.endswith("/nodes/n1/status")]
+    assert 1 <= len(writes) <= 2
 
 
 @in_cluster

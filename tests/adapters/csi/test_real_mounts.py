@@ -1,0 +1,135 @@
+"""CSI volumes with a real driver and real mounts: what only these show."""
+
+import asyncio
+import os
+import subprocess
+import sys
+
+import pytest
+from support.csi.volume_worlds import RealVolumeWorld, unmount_here
+
+from lastcall.adapters.csi.kubelet_directories import KubeletDirectories
+from lastcall.adapters.csi.node_volumes import CsiNodeVolumes
+from lastcall.adapters.host.clock import SystemClock
+from lastcall.errors import Unavailable
+from lastcall.graceful.cluster.volume_unmounting import VolumeUnmounting
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting file systems needs root")
+
+LOOK = """
+import asyncio, sys
+from lastcall.adapters.csi.kubelet_directories import KubeletDirectories
+from lastcall.adapters.csi.node_volumes import CsiNodeVolumes
+from lastcall.adapters.host.clock import SystemClock
+from lastcall.graceful.cluster.volume_unmounting import VolumeUnmounting
+async def main():
+    clock = SystemClock()
+    volumes = CsiNodeVolumes(KubeletDirectories(sys.argv[1]), None)
+    [done] = await VolumeUnmounting(volumes, clock).unmount_pod("u1", clock.boottime() + float(sys.argv[2]))
+    print(done.is_released, done.problem)
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def world(request):
+    made = RealVolumeWorld(**getattr(request, "param", {}))
+    yield made
+    made.close()
+
+
+async def unmount(world, uid="u1", seconds=60.0):
+    clock = SystemClock()
+    return await VolumeUnmounting(world.volumes, clock).unmount_pod(uid, clock.boottime() + seconds)
+
+
+def left_over(world):
+    kept = {world.root / name for name in ("plugins", "plugins_registry", "pods")}
+    return sorted(
+        str(path.relative_to(world.root))
+        for path in world.root.rglob("*")
+        if path not in kept and not path.name.endswith(".sock") and not path.name.endswith("example.com")
+    )
+
+
+async def test_all_is_unmounted_and_only_the_pods_directory_stays(world):
+    await world.mount("u1", "pv-1", "vol-1", subpath=True)
+    await world.mount("u1", "pv-2", "vol-2")
+    await world.mount("u1", "token", "csi-9", inline=True)
+    done = await unmount(world)
+    assert [one.problem for one in done] == ["", "", ""]
+    assert [one.volume.name for one in done if one.is_released] == ["pv-1", "pv-2"]
+    assert left_over(world) == [
+        "plugins/kubernetes.io",
+        "plugins/kubernetes.io/csi",
+        "pods/u1",
+        "pods/u1/volume-subpaths",
+        "pods/u1/volumes",
+        "pods/u1/volumes/kubernetes.io~csi",
+    ]
+
+
+@pytest.mark.parametrize("world", [{"registered": True}], indirect=True)
+async def test_a_socket_at_another_place_is_found_by_its_registration(world):
+    await world.mount("u1", "pv-1", "vol-1")
+    [done] = await unmount(world)
+    assert done.is_released
+
+
+async def test_a_root_directory_behind_a_symbolic_link(world, tmp_path):
+    volume = await world.mount("u1", "pv-1", "vol-1")
+    link = tmp_path / "kubelet"
+    link.symlink_to(world.root)
+    volumes = CsiNodeVolumes(KubeletDirectories(str(link)), unmount_here)
+    [same] = await volumes.list_volumes("u1")
+    state = await volumes.read_state(same)
+    assert state == await world.volumes.read_state(volume)
+    assert state.target
+    assert state.stage
+
+
+async def test_another_volume_of_the_same_file_system_is_no_mount_elsewhere(world):
+    first = await world.mount("u1", "pv-1", "vol-1")
+    second = await world.mount("u2", "pv-2", "vol-2")
+    for path in (world.directories.target_path(second), world.directories.stage_path(second)):
+        subprocess.run(["umount", str(path)], check=True)
+        subprocess.run(["mount", "--bind", str(world.directories.stage_path(first)), str(path)], check=True)
+    assert (await world.volumes.read_state(first)).elsewhere == ()
+    elsewhere = await world.mount_elsewhere(first)
+    assert (await world.volumes.read_state(first)).elsewhere == (elsewhere,)
+
+
+async def test_a_mount_that_is_made_again_keeps_the_directories(world):
+    volume = await world.mount("u1", "pv-1", "vol-1")
+    await world.volumes.unpublish(volume, 60)
+    await world.volumes.unstage(volume, 60)
+    stage = world.directories.stage_path(volume)
+    subprocess.run(["mount", "-t", "tmpfs", "again", str(stage)], check=True)
+    with pytest.raises(Unavailable):
+        await world.volumes.forget(volume, staged=True)
+    assert (stage.parent / "vol_data.json").exists()
+
+
+def unmount_in_namespace(world, propagation, seconds):
+    """What an agent in a mount namespace of its own makes of the volumes of u1."""
+    program = ["unshare", "--mount", "--propagation", propagation, sys.executable, "-c", LOOK]
+    arguments = [str(world.root), str(seconds)]
+    done = subprocess.run([*program, *arguments], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.parametrize("world", [{"shared": True}], indirect=True)
+async def test_from_a_mount_namespace_that_follows_the_hosts(world):
+    """As in the agent's container, and in its unit with ProtectSystem=."""
+    volume = await world.mount("u1", "pv-1", "vol-1")
+    assert await asyncio.to_thread(unmount_in_namespace, world, "slave", 60) == "True \n"
+    state = await world.volumes.read_state(volume)
+    assert (state.target, state.stage, state.has_stage) == ("", "", False)
+
+
+@pytest.mark.parametrize("world", [{"shared": True}], indirect=True)
+async def test_a_mount_namespace_that_does_not_follow_it_proves_nothing(world):
+    await world.mount("u1", "pv-1", "vol-1")
+    told = await asyncio.to_thread(unmount_in_namespace, world, "private", 2)
+    assert told.startswith("False the driver has answered OK to Node")
