@@ -151,8 +151,9 @@ class ShutdownAgent:
     def put_notice(self, notice: ShutdownNotice, *, replace: bool = False) -> bool:
         """A source says when the machine goes down. The shutdown of the pods begins, or ends earlier, by it.
 
-        Returns whether this is news (``NoticeBoard.put``).
+        Returns whether this is news (``NoticeBoard.put``). A shutdown that has begun is not put off.
         """
+        replace = replace and self._machine.state not in (AgentState.ENDING, AgentState.RELEASED)
         news = self._notices.put(notice, self._clock.boottime(), replace=replace)
         if news:
             left = format_seconds(max(0.0, notice.deadline - self._clock.boottime()))

@@ -71,10 +71,24 @@ class JournalEvent(Facts, frozen=True, tag_field="event"):
     at: float
 
 
+class NoticeReceived(JournalEvent, frozen=True, tag="NoticeReceived"):
+    """A source other than logind says that the machine is gone at ``deadline``: the shutdown ends by then."""
+
+    source: NoticeSource
+    key: str
+    deadline: float
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """The event in one sentence."""
+        return f"{self.source.value}: {self.reason}; the machine goes down in {format_seconds(max(0.0, self.deadline - self.at))}"
+
+
 class ShutdownStarted(JournalEvent, frozen=True, tag="Started"):
     """A shutdown was confirmed; journalled before any pod is terminated. ``granted`` is None if unlimited.
 
-    ``announced`` is False if logind has not announced it: the notices that follow have.
+    ``announced`` is False if logind has not announced it, but only the sources of the ``notices``.
     """
 
     id: str
@@ -89,20 +103,7 @@ class ShutdownStarted(JournalEvent, frozen=True, tag="Started"):
     lock: bool
     phases: tuple[PhasePlan, ...]
     announced: bool = True
-
-
-class NoticeReceived(JournalEvent, frozen=True, tag="NoticeReceived"):
-    """A source other than logind says that the machine is gone at ``deadline``: the shutdown ends by then."""
-
-    source: NoticeSource
-    key: str
-    deadline: float
-    reason: str
-
-    @property
-    def text(self) -> str:
-        """The event in one sentence."""
-        return f"{self.source.value}: {self.reason}; the machine goes down in {format_seconds(max(0.0, self.deadline - self.at))}"
+    notices: tuple[NoticeReceived, ...] = ()
 
 
 class NoticeWithdrawn(JournalEvent, frozen=True, tag="NoticeWithdrawn"):

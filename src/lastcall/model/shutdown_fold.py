@@ -82,6 +82,8 @@ class _RecordBuilder:
         self._notices: dict[NoticeSource, RecordNotice] = {}
         self._cancelled: float | None = None
         self._released: float | None = None
+        for notice in started.notices:
+            self._add_announcement(notice, notice.at - started.at)
         self._returned: float | None = None
         self._origin = started.at
 

@@ -379,3 +379,62 @@ async def test_logind_that_grants_more_does_not_put_the_deadline_off(machine):
     [record] = machine.disk.records()
     assert record.deadline <= 14
     assert await machine.off() <= told + 14
+
+
+@on_machine()
+async def test_a_later_time_replaces_an_earlier_one_only_before_the_shutdown_has_begun(machine):
+    two_pods(machine)
+    await machine.start_agent()
+    assert tell(machine, 2000, SOCKET)
+    assert tell(machine, 4000, SOCKET, key="2", replaces=True)
+    assert tell(machine, 60, SOCKET, key="3", replaces=True)
+    await machine.clock.sleep(1)
+    begun = machine.clock.boottime()
+    assert not tell(machine, 500, SOCKET, key="4", replaces=True), "the kubelet comes back by the first one"
+    [notice] = machine.agent.notices
+    assert notice.deadline == pytest.approx(begun + 59)
+
+
+def steps_of_a_shutdown():
+    """How many contacts with the outside an agent has from its start to the end of a shutdown by a notice."""
+    counted = []
+
+    @on_machine()
+    async def story(machine):
+        two_pods(machine)
+        await machine.start_agent(fuse=10**6)
+        tell(machine, 60)
+        await machine.clock.sleep(8)
+        counted.append(10**6 - machine.life.fuse)
+
+    story()
+    return counted[0]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_killed_at_every_step_and_resumed(part):
+    """No second SIGTERM, phases in order, and the node back when the notice is withdrawn."""
+    for fuse in range(part, steps_of_a_shutdown(), 4):
+
+        @on_machine()
+        async def story(machine, fuse=fuse):
+            two_pods(machine)
+            told = machine.clock.boottime()
+            await machine.start_agent(fuse=fuse)
+            if machine.life.alive:
+                tell(machine, 60)
+                await machine.clock.sleep(8)
+            await machine.kill_agent()
+            await machine.start_agent()
+            tell(machine, told + 60 - machine.clock.boottime())  # its source repeats it
+            await machine.until(lambda: machine.status.state is AgentState.RELEASED, 60)
+            terms = {uid: machine.terms(uid) for uid in ("web", "dns")}
+            assert [len(times) for times in terms.values()] == [1, 1], fuse
+            exits = [d.at for d in machine.runtime.deliveries if (d.uid, d.what) == ("web", "exit")]
+            assert exits[0] <= terms["dns"][0], fuse
+            assert machine.node.whens("back") == [], fuse
+            machine.agent.withdraw_notice(EC2)
+            await machine.until(lambda: machine.node.told[-1][1] == "back", 30)
+            await machine.until(lambda: machine.status.armed, 30)
+
+        story()

@@ -160,6 +160,7 @@ class NodeShutdownManager:
                 how=how,
                 lock=lock,
                 announced=announced,
+                notices=notices,
                 taken_over=taken_over,
             )
         self.join_announcements(notices, announced=announced, how=how, granted=granted)
@@ -327,11 +328,14 @@ class NodeShutdownManager:
         how: str,
         lock: bool,
         announced: bool,
+        notices: Sequence[ShutdownNotice],
         taken_over: Mapping[str, PodRecord],
     ) -> None:
         now, wall = self._clock.boottime(), self._clock.wall()
         requested = float(config.requested_seconds)
-        self._requested, self._announced, self._known_notices = requested, announced, {}
+        self._requested, self._announced = requested, announced
+        received = tuple(one for one in notice_changes({}, notices, now) if isinstance(one, NoticeReceived))
+        self._known_notices = {one.source: one.deadline for one in received}
         if not announced:
             granted = deadline - now
         started = ShutdownStarted(
@@ -348,6 +352,7 @@ class NodeShutdownManager:
             lock=lock,
             phases=config.groups,
             announced=announced,
+            notices=received,
         )
         self._began = wall
         self._recorder.switch_journal(self._open_journal(self._journals.create, started.id))
