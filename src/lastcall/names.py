@@ -184,6 +184,7 @@ REFUSED_MESSAGE = _define_name(
     "message", "Pod was rejected as the node is shutting down.", "of a pod with the reason NodeShutdown"
 )
 SHUTDOWN_EVENT = _define_name("reason", "Shutdown", "of the node's events when a shutdown begins or is cancelled")
+RETURN_EVENT = _define_name("reason", "MachineReturned", "of the node's event when its machine is back from a shutdown")
 
 KUBELET_STATE_FILE = _define_name(
     "file",

@@ -58,6 +58,8 @@ def agent_grants(*, peers: bool = False, own_node: bool = False) -> list[Grant]:
             "discovery.k8s.io",
         ),
         Grant("leases", verbs, why, "coordination.k8s.io", NODES_NAMESPACE),
+        Grant("replicasets", ("get",), "whether the leftovers of a shutdown are replaced", "apps"),
+        Grant("replicationcontrollers", ("get",), "as replicasets"),
     ]
     asked = [
         Grant("nodes", ("list",), "which nodes there are, and where they are asked"),

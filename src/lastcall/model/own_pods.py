@@ -58,7 +58,7 @@ def _is_plugin_volume(volume: Volume) -> bool:
 
 
 def _essential_metadata(metadata: ObjectMetadata) -> ObjectMetadata:
-    kept = replace(metadata, annotations=None, generation=0, resource_version="")
+    kept = replace(metadata, annotations=None, finalizers=None, generation=0, resource_version="")
     mirror = (metadata.annotations or {}).get(MIRROR_ANNOTATION)
     if not mirror:
         return kept

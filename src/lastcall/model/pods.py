@@ -45,6 +45,7 @@ class ObjectMetadata(Facts, frozen=True):
     generation: Int64 = 0
     resource_version: str = ""
     owner_references: tuple[OwnerReference, ...] | None = None
+    finalizers: tuple[str, ...] | None = None
 
 
 class ExecAction(Facts, frozen=True):

@@ -1,7 +1,7 @@
 """Ports through which an agent reaches the objects of its own node at the API server."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from lastcall.model.pods import Pod
@@ -45,6 +45,25 @@ class NodeObjects(Protocol):
 
     async def delete_pod(self, pod: Pod, grace: int) -> None:
         """Deletes the pod with this gracePeriodSeconds; 0 removes the object at once."""
+        ...
+
+    async def list_pods(self) -> Sequence[Pod]:
+        """The pods that are bound to the node."""
+        ...
+
+    async def create_event(self, key: str, reason: str, message: str) -> None:
+        """Creates an Event of the Node, unless there is one of the same ``key``."""
+        ...
+
+
+class PodOwners(Protocol):
+    """The controllers of pods."""
+
+    async def has_all_replicas(self, pod: Pod) -> bool:
+        """Whether the pod's ReplicaSet or ReplicationController has as many pods that have not ended as it wants.
+
+        True also if it no longer exists. Raises what ``lastcall.errors`` has for a failure.
+        """
         ...
 
 

@@ -14,6 +14,7 @@ from lastcall.adapters.kube.https_transport import HttpsTransport
 from lastcall.adapters.kube.kubeconfig import ClusterAccess, find_access
 from lastcall.adapters.kube.node_objects import KubeNodeObjects
 from lastcall.adapters.kube.pod_endpoints import KubePodEndpoints
+from lastcall.adapters.kube.pod_owners import KubePodOwners
 from lastcall.adapters.kube.proxy_metrics import KubeProxyMetrics
 from lastcall.adapters.systemd.host_unmount import HostUnmount
 from lastcall.errors import LastcallError
@@ -52,9 +53,10 @@ async def cluster_node_face(
             reader = lambda: own_client  # noqa: E731 - as ``client``
         face = ClusterNodeFace(
             kubelet,
-            KubeNodeObjects(client, node_name),
+            KubeNodeObjects(client, node_name, clock),
             KubePodEndpoints(reader, clock, Random()),  # noqa: S311 - spreads retries
             KubeProxyMetrics(),
+            KubePodOwners(reader),
             volumes=CsiNodeVolumes(KubeletDirectories(kubelet_root), HostUnmount(clock).unmount_paths),
             find_pod=find_pod,
             boot_id=boot_id(),

@@ -24,6 +24,8 @@ from lastcall_lab.apiserver.cel import evaluator
 USED_ELSEWHERE = [
     *[("nodeshutdowns", verb) for verb in ("get", "create", "patch")],
     *[(resource, verb) for resource in ("pods", "endpointslices") for verb in ("list", "watch")],
+    ("replicasets", "get"),
+    ("replicationcontrollers", "get"),
 ]
 VERBS = {"GET": "get", "POST": "create", "PATCH": "patch"}
 
@@ -206,6 +208,8 @@ def test_the_command_prints_its_rights_alone():
             {"apiGroups": ["lastcall.dev"], "resources": ["nodeshutdowns"], "verbs": ["get", "create", "patch"]},
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
             {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
+            {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["get"]},
+            {"apiGroups": [""], "resources": ["replicationcontrollers"], "verbs": ["get"]},
         ],
         [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "patch"]}],
     ]

@@ -9,6 +9,7 @@ from support.kube.api_servers import Wire
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.node_objects import KubeNodeObjects
 from lastcall.adapters.kube.pod_endpoints import KubePodEndpoints
+from lastcall.adapters.kube.pod_owners import KubePodOwners
 from lastcall.adapters.kube.resources import ENDPOINT_SLICES, LEASES, NODES, PODS, dict_resource
 from lastcall.errors import Unavailable
 from lastcall.graceful.cluster.cluster_node_face import ClusterNodeFace
@@ -52,7 +53,7 @@ class FaceCluster:
         self.reader = self.admin
         self.settle, self.withdrawals, self.proxies = 0.1, [], FakeProxies()
         self.client = Client(Wire(self))
-        objects = KubeNodeObjects(lambda: self.client, "n1")
+        objects = KubeNodeObjects(lambda: self.client, "n1", clock)
         self._objects = objects
         self.endpoints = KubePodEndpoints(lambda: self.reader, clock, Random(1))
         self.volumes, self.known_pods = FakeNodeVolumes(clock), {}
@@ -65,6 +66,7 @@ class FaceCluster:
             self._objects,
             self.endpoints,
             self.proxies,
+            KubePodOwners(lambda: self.reader),
             volumes=self.volumes,
             find_pod=self.known_pods.get,
             boot_id=boot_id,

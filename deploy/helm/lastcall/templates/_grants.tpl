@@ -27,6 +27,20 @@
       verbs:
       - list
       - watch
+    # whether the leftovers of a shutdown are replaced
+    - apiGroups:
+      - apps
+      resources:
+      - replicasets
+      verbs:
+      - get
+    # as replicasets
+    - apiGroups:
+      - ''
+      resources:
+      - replicationcontrollers
+      verbs:
+      - get
 - namespace: "lastcall-nodes"
   rules:
     # the Lease of its node, which promises the watchdog's reset, and tells of leases on shared storage
@@ -68,6 +82,20 @@
       verbs:
       - list
       - watch
+    # whether the leftovers of a shutdown are replaced
+    - apiGroups:
+      - apps
+      resources:
+      - replicasets
+      verbs:
+      - get
+    # as replicasets
+    - apiGroups:
+      - ''
+      resources:
+      - replicationcontrollers
+      verbs:
+      - get
     # which nodes there are, and where they are asked
     - apiGroups:
       - ''

@@ -5,20 +5,26 @@ of it for those of other nodes (plugin/pkg/auth/authorizer/node).
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from lastcall import names
 from lastcall.adapters.kube.client import STRATEGIC, Client
-from lastcall.adapters.kube.resources import ATTACHMENTS, LEASES, NODES, PODS, WrittenObject
+from lastcall.adapters.kube.resources import ATTACHMENTS, EVENTS, LEASES, NODES, PODS, WrittenObject
 from lastcall.aio import timeout
-from lastcall.errors import NotFound, Unavailable
+from lastcall.errors import AlreadyExists, NotFound, Unavailable
 from lastcall.model.pods import Pod
 from lastcall.model.shutdown_node import ShutdownNode
 from lastcall.model.volumes import attachment_name
+from lastcall.ports.node import Clock
 
 ANSWER_SECONDS = 12.0
 """Seconds for one request: an admission webhook may take ten seconds by default."""
+
+COMPONENT = "lastcall-agent"
+EVENT_NAMESPACE = "default"
+"""The namespace of Events about Nodes, which have none themselves."""
 
 LEASE_NAMESPACE = "kube-node-lease"
 """The namespace of the kubelets' Leases (v1.NamespaceNodeLease)."""
@@ -27,15 +33,18 @@ _NODE = NODES.with_shape(ShutdownNode)
 _NODE_WRITTEN = NODES.with_shape(WrittenObject)
 _ATTACHMENT = ATTACHMENTS.with_shape(WrittenObject)
 _LEASE_WRITTEN = LEASES.with_shape(WrittenObject)
+_PODS = PODS.with_shape(Pod)
+_EVENTS = EVENTS.with_shape(WrittenObject)
 _POD_WRITTEN = PODS.with_shape(WrittenObject)
 
 
 class KubeNodeObjects:
     """The objects of the node of this name. ``client`` returns None as long as no identity is known."""
 
-    def __init__(self, client: Callable[[], Client | None], node: str) -> None:
+    def __init__(self, client: Callable[[], Client | None], node: str, clock: Clock) -> None:
         self._find_client = client
         self._node = node
+        self._clock = clock
 
     def is_connected(self) -> bool:
         """Whether a client is known."""
@@ -104,6 +113,32 @@ class KubeNodeObjects:
         with _answer_in_time():
             async with timeout(ANSWER_SECONDS):
                 await self._client.delete(PODS, where.name, namespace=where.namespace, grace=grace, uid=where.uid)
+
+    async def list_pods(self) -> Sequence[Pod]:
+        """LIST with the field selector that the Node authorizer demands."""
+        with _answer_in_time():
+            async with timeout(ANSWER_SECONDS):
+                return (await self._client.list(_PODS, fields=f"spec.nodeName={self._node}")).items
+
+    async def create_event(self, key: str, reason: str, message: str) -> None:
+        """Creates a v1.Event with the Node's name as its uid, as kubelets do: kubectl finds a Node's Events by that."""
+        moment = f"{datetime.fromtimestamp(self._clock.wall(), UTC):%Y-%m-%dT%H:%M:%SZ}"
+        event = {
+            "metadata": {"name": f"{self._node}.{key}", "namespace": EVENT_NAMESPACE},
+            "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": self._node, "uid": self._node},
+            "reason": reason,
+            "message": message,
+            "type": "Normal",
+            "source": {"component": COMPONENT, "host": self._node},
+            "reportingComponent": COMPONENT,
+            "reportingInstance": self._node,
+            "firstTimestamp": moment,
+            "lastTimestamp": moment,
+            "count": 1,
+        }
+        with _answer_in_time(), contextlib.suppress(AlreadyExists):
+            async with timeout(ANSWER_SECONDS):
+                await self._client.create(_EVENTS, event, namespace=EVENT_NAMESPACE)
 
 
 def _api_uid(pod: Pod) -> str:

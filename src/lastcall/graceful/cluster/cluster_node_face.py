@@ -5,13 +5,12 @@ most, and no later step waits for a server that does not answer.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 from lastcall.aio import OrderedTaskGroup, cancel_and_wait, wait_any, wait_first
-from lastcall.errors import LastcallError
 from lastcall.graceful.cluster import pod_changes
+from lastcall.graceful.cluster.after_boot import AfterBoot
 from lastcall.graceful.cluster.node_announcement import NodeAnnouncement
 from lastcall.graceful.cluster.pod_changes import ObjectFate
 from lastcall.graceful.cluster.pod_departure import PodDeparture
@@ -22,7 +21,7 @@ from lastcall.graceful.cluster.traffic_wait import ANSWER_SECONDS, TrafficWait
 from lastcall.model.pods import Pod
 from lastcall.model.shutdown import ShutdownRecord
 from lastcall.model.traffic import TrafficSettings
-from lastcall.ports.cluster import NodeObjects, PodEndpoints, ProxyLatency
+from lastcall.ports.cluster import NodeObjects, PodEndpoints, PodOwners, ProxyLatency
 from lastcall.ports.node import Clock, NodeFace, RunningPod
 from lastcall.ports.volumes import NodeVolumes
 
@@ -31,11 +30,6 @@ LAST_SECONDS = 2.0
 
 PARALLEL_CALLS = 10
 """Writes to pods at a time: more would only queue at the server (API Priority and Fairness)."""
-
-CLEAN_UP_SECONDS = 5.0
-"""Seconds between two attempts to undo what an earlier shutdown left."""
-
-log = logging.getLogger(__name__)
 
 
 class ClusterNodeFace:
@@ -52,6 +46,7 @@ class ClusterNodeFace:
         objects: NodeObjects,
         endpoints: PodEndpoints,
         proxies: ProxyLatency,
+        owners: PodOwners,
         *,
         volumes: NodeVolumes,
         find_pod: Callable[[str], Pod | None],
@@ -73,6 +68,7 @@ class ClusterNodeFace:
         self._volumes = PodVolumes(
             volumes, objects, clock=clock, contact=self._contact, note=self._add_note, start_write=self._start_write
         )
+        self._after_boot = AfterBoot(objects, owners, self._announcement, clock=clock)
         self._find_pod = find_pod
         self._work = OrderedTaskGroup()
         self._departures: dict[str, PodDeparture] = {}
@@ -160,13 +156,13 @@ class ClusterNodeFace:
         """
         await self._hand_over()
         await self._kubelet.mark_ready()
-        await self._announcement.undo()
+        await self._announcement.undo_cancelled()
 
     async def clean_up(self, last: ShutdownRecord | None) -> None:
-        """Undoes in the background what a shutdown before this boot changed of the Node, as often as it takes."""
+        """Undoes in the background what a shutdown before this boot changed and left, as often as it takes."""
         await self._kubelet.clean_up(last)
         if self._cleaning is None and self._announcing is None:
-            self._cleaning = asyncio.create_task(self._undo_until_done(), name="undo the last shutdown's changes")
+            self._cleaning = asyncio.create_task(self._after_boot.run(last), name="clean up after the last shutdown")
 
     async def close(self) -> None:
         """Ends all calls under way."""
@@ -219,14 +215,3 @@ class ClusterNodeFace:
         if self._cleaning:
             await cancel_and_wait(self._cleaning)
             self._cleaning = None
-
-    async def _undo_until_done(self) -> None:
-        failure = ""
-        while True:
-            try:
-                return await self._announcement.undo()
-            except LastcallError as error:
-                if str(error) != failure:
-                    log.warning("the Node keeps what the last shutdown changed, trying again: %s", error)
-                failure = str(error)
-            await self._clock.sleep(CLEAN_UP_SECONDS)

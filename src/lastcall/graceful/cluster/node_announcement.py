@@ -6,12 +6,14 @@ after 50 seconds and begins to evict pods whose shutdown is under way.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from lastcall.errors import Conflict, LastcallError
 from lastcall.graceful.cluster import node_changes
 from lastcall.graceful.cluster.server_contact import ServerContact
 from lastcall.model.shutdown_node import ShutdownNode
+from lastcall.names import SHUTDOWN_EVENT
 from lastcall.ports.cluster import NodeObjects
 from lastcall.ports.node import Clock
 
@@ -49,9 +51,10 @@ class NodeAnnouncement:
         self._tried.clear()
         status_written = False
         while self._clock.boottime() < until:
+            begun = False
             try:
                 if not status_written:
-                    await self._write_all()
+                    begun = await self._write_all()
                     status_written = True
                 else:
                     await self._write_what_is_missing()
@@ -61,32 +64,44 @@ class NodeAnnouncement:
                 self._contact.record_failure(error, "the shutdown is not announced on the Node")
                 pause = RETRY_SECONDS
             self._tried.set()
+            if begun:
+                await self._tell("Shutdown manager detected shutdown event")
             await self._clock.sleep(min(pause, until - self._clock.boottime()))
 
-    async def undo(self) -> None:
-        """Removes the conditions, the mark, and the cordon if it is ours. LastcallError if a request fails."""
+    async def undo(self) -> bool:
+        """Removes the conditions, the mark, and the cordon if it is ours; returns whether there was a mark.
+
+        LastcallError if a request fails.
+        """
         node = await self._objects.get_node()
         if patch := node_changes.undo_status_patch(node):
             await self._objects.patch_node_status(patch)
-        await self._patch_node(node_changes.undo_patch)
+        return await self._patch_node(node_changes.undo_patch)
+
+    async def undo_cancelled(self) -> None:
+        """The same after a cancelled shutdown, with the kubelet's Event."""
+        if await self.undo():
+            await self._tell("Shutdown manager detected shutdown cancellation")
 
     # ------------------------------------------------------------------------------------------------------------------
 
-    async def _write_all(self) -> None:
-        """Writes the status and the cordon at the same time; neither failure keeps the other from being written."""
-        status = asyncio.ensure_future(self._objects.patch_node_status(node_changes.status_patch(self._clock.wall())))
-        cordon = asyncio.ensure_future(self._cordon())
+    async def _tell(self, message: str) -> None:
+        """Writes an Event in the kubelet's words (pkg/kubelet/nodeshutdown); nothing depends on it."""
         try:
-            results = await asyncio.gather(status, cordon, return_exceptions=True)
-        finally:
-            status.cancel()
-            cordon.cancel()
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
+            await self._objects.create_event(f"{int(self._clock.wall() * 1000):x}", SHUTDOWN_EVENT, message)
+        except LastcallError as error:
+            log.debug("no Event of the shutdown: %s", error)
+
+    async def _write_all(self) -> bool:
+        """Writes the status and the cordon; returns whether the Node was not marked by this boot before."""
+        status = self._objects.patch_node_status(node_changes.status_patch(self._clock.wall()))
+        _, begun = await _run_all(status, self._cordon())
+        return bool(begun)
 
     async def _write_what_is_missing(self) -> None:
-        await self._objects.patch_lease(node_changes.lease_patch(self._clock.wall()))
+        await _run_all(self._objects.patch_lease(node_changes.lease_patch(self._clock.wall())), self._correct_node())
+
+    async def _correct_node(self) -> None:
         node = await self._objects.get_node()
         if not node_changes.is_announced(node):
             log.info("the Node no longer says that it shuts down: writing it again")
@@ -94,17 +109,35 @@ class NodeAnnouncement:
         if node_changes.cordon_patch(node, self._boot_id):
             await self._cordon()
 
-    async def _cordon(self) -> None:
-        await self._patch_node(lambda node: node_changes.cordon_patch(node, self._boot_id))
+    async def _cordon(self) -> bool:
+        return await self._patch_node(lambda node: node_changes.cordon_patch(node, self._boot_id))
 
-    async def _patch_node(self, patch_for: Callable[[ShutdownNode], node_changes.Patch | None]) -> None:
-        """Reads the Node and writes the patch, if there is one; again if somebody else has written in between."""
+    async def _patch_node(self, patch_for: Callable[[ShutdownNode], node_changes.Patch | None]) -> bool:
+        """Reads the Node and writes the patch, if there is one; again if somebody else has written in between.
+
+        Returns whether there was one.
+        """
         for left in reversed(range(_ATTEMPTS)):
             patch = patch_for(await self._objects.get_node())
             try:
                 if patch:
                     await self._objects.patch_node(patch)
-                break
+                return patch is not None
             except Conflict:
                 if not left:
                     raise
+        return False
+
+
+async def _run_all(*work: Coroutine[Any, Any, Any]) -> Sequence[Any]:
+    """The results of calls made at the same time; no failure keeps the others from being made. Raises the first one."""
+    calls = [asyncio.ensure_future(one) for one in work]
+    try:
+        results = await asyncio.gather(*calls, return_exceptions=True)
+    finally:
+        for call in calls:
+            call.cancel()
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
