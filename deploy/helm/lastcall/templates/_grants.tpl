@@ -155,6 +155,20 @@
       verbs:
       - list
       - watch
+    # whether the leftovers of a shutdown are replaced
+    - apiGroups:
+      - apps
+      resources:
+      - replicasets
+      verbs:
+      - get
+    # as replicasets
+    - apiGroups:
+      - ''
+      resources:
+      - replicationcontrollers
+      verbs:
+      - get
     # where the kubelet's identity is missing: cordons its Node, and undoes it
     - apiGroups:
       - ''
@@ -234,6 +248,20 @@
       verbs:
       - list
       - watch
+    # whether the leftovers of a shutdown are replaced
+    - apiGroups:
+      - apps
+      resources:
+      - replicasets
+      verbs:
+      - get
+    # as replicasets
+    - apiGroups:
+      - ''
+      resources:
+      - replicationcontrollers
+      verbs:
+      - get
     # where the kubelet's identity is missing: cordons its Node, and undoes it
     - apiGroups:
       - ''
