@@ -58,6 +58,17 @@ class LabInfrastructure:
     listeners: Callable[[str], list[Listener]] = lambda node: []
 
 
+class DelayedProxies:
+    """``ports.cluster.ProxyLatency`` of the lab's nodes, which learn of each change ``delay`` seconds late."""
+
+    def __init__(self, delay: float) -> None:
+        self._delay = delay
+
+    async def read_latency(self) -> float | None:
+        """Twice the delay: the first half is the proxies', the second lets connections in flight arrive."""
+        return 2 * self._delay
+
+
 class MachineClients(NamedTuple):
     """The clients of the programs on one machine, through its cable."""
 
@@ -174,6 +185,8 @@ class LocalHost:
                 self._site.clock,
                 self._boot_id,
                 self._agent_client,
+                self._site.random,
+                DelayedProxies(self._site.delay),
             )
         )
         self._node = OrderedTaskGroup()

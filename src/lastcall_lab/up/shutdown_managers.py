@@ -3,22 +3,27 @@
 import asyncio
 from enum import Enum
 from pathlib import Path
+from random import Random
 from typing import NamedTuple, Protocol
 
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.node_shutdown_recorder import NodeShutdownRecorder, RecordingNodeFace
+from lastcall.adapters.kube.pod_endpoints import KubePodEndpoints
 from lastcall.adapters.state.journal_files import JournalFiles
 from lastcall.aio import cancel_and_wait
 from lastcall.graceful.agent import AgentPorts, ShutdownAgent
+from lastcall.graceful.cluster.settle_time import SettleTime
+from lastcall.graceful.cluster.traffic_wait import TrafficWait
 from lastcall.graceful.config import AgentConfig
 from lastcall.graceful.shutdown.journal_recorder import Listener
+from lastcall.ports.cluster import ProxyLatency
 from lastcall.ports.node import Clock
 from lastcall_lab.fakes.lock_keeper import FakeLockHolder, FakeLockKeeper
 from lastcall_lab.fakes.logind import FakeLogind
 from lastcall_lab.kubelet.base.node_runtime import NodeRuntime
 from lastcall_lab.kubelet.node.kubelet import LabKubelet
 from lastcall_lab.kubelet.node.kubelet_shutdown_manager import KubeletShutdownManager
-from lastcall_lab.kubelet.node.node_face import KubeletNodeFace
+from lastcall_lab.kubelet.node.node_face import KubeletNodeFace, ServiceTraffic
 
 
 class ShutdownManagerType(Enum):
@@ -42,7 +47,7 @@ class ManagerDeps(NamedTuple):
     """The dependencies of a manager: one run of the node's kubelet, and the machine.
 
     ``boot_id`` is that of the machine's boot. ``holder`` keeps the lock across restarts of lastcall's agent. ``client``
-    acts as lastcall's agent.
+    acts as lastcall's agent. ``proxies`` is how the proxies of the nodes follow changes.
     """
 
     kubelet: LabKubelet
@@ -52,6 +57,8 @@ class ManagerDeps(NamedTuple):
     clock: Clock
     boot_id: str
     client: Client
+    random: Random
+    proxies: ProxyLatency
 
 
 def kubelet_manager(config: AgentConfig, around: ManagerDeps) -> RunningManager:
@@ -72,7 +79,7 @@ async def lastcall_manager(
     """An agent with its journals in that directory; the kubelet starts pods only after the agent's first check."""
     name = around.kubelet.profile.name
     face, shutdowns = (
-        KubeletNodeFace(around.kubelet, around.clock),
+        KubeletNodeFace(around.kubelet, around.clock, _service_traffic(config, around)),
         NodeShutdownRecorder(lambda: (around.client,), name, around.clock),
     )
     face.hold_pods()
@@ -94,6 +101,16 @@ async def lastcall_manager(
         on_status=face.first_look,
     )
     return _AgentLife(agent, keeper, shutdowns)
+
+
+def _service_traffic(config: AgentConfig, around: ManagerDeps) -> ServiceTraffic | None:
+    settings = config.traffic
+    if not settings.limit_seconds:
+        return None
+    endpoints = KubePodEndpoints(lambda: around.client, around.clock, around.random)
+    settle = SettleTime(settings.settle_seconds, around.proxies)
+    wait = TrafficWait(endpoints, settle=settle, observe=lambda _: None, clock=around.clock)
+    return ServiceTraffic(endpoints, settle, wait, settings.limit_seconds)
 
 
 class _AgentLife:

@@ -113,7 +113,9 @@ class ClusterNodeFace:
         departure = self._departures.get(live.pod.metadata.uid) or self._start_departure(live.pod, grace)
         if self._limit and self._objects.is_connected():
             end = min(until, self._clock.boottime() + self._limit)
-            await self._traffic.wait_until_withdrawn(live.pod, departure, until=end, listed_by=self._listed_by)
+            await self._traffic.wait_until_withdrawn(
+                live.pod, departure.wait_until_begun, until=end, listed_by=self._listed_by
+            )
         if pod_changes.serves_volumes(live.pod):
             await self._volumes.wait_for_users(until)
 

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 
 from lastcall.aio import wait_first
-from lastcall.graceful.cluster.pod_departure import PodDeparture
 from lastcall.graceful.cluster.settle_time import SettleTime
 from lastcall.model.pods import Pod
 from lastcall.ports.cluster import PodEndpoints
@@ -27,11 +26,14 @@ class TrafficWait:
         self._observe = observe
         self._clock = clock
 
-    async def wait_until_withdrawn(self, pod: Pod, departure: PodDeparture, *, until: float, listed_by: float) -> None:
+    async def wait_until_withdrawn(
+        self, pod: Pod, announced: Callable[[], Awaitable[None]], *, until: float, listed_by: float
+    ) -> None:
         """Returns when no EndpointSlice names the pod as ready any more and the settle time is over.
 
         At ``until`` (CLOCK_BOOTTIME seconds) it returns in any case, and earlier if the server does not answer: the
-        slices have to be listed by ``listed_by``, and the departure's first write accepted in ``ANSWER_SECONDS``. It
+        slices have to be listed by ``listed_by``, and ``announced``, the wait for the pod's first write, has to end in
+        ``ANSWER_SECONDS``. It
         returns at once for a pod that no slice names as ready.
         """
         begun = self._clock.boottime()
@@ -41,7 +43,7 @@ class TrafficWait:
         if not receives:
             return
         answer_by = min(self._clock.boottime() + ANSWER_SECONDS, until)
-        if not await self._is_done_by(answer_by, departure.wait_until_begun()):
+        if not await self._is_done_by(answer_by, announced()):
             return
         while self._endpoints.receives_traffic(pod):
             if not await self._is_done_by(until, self._endpoints.next_change()):

@@ -49,6 +49,8 @@ class LabKubelet:
         """While true, another component ends the pods: this kubelet does not start, restart or end anything."""
         self.leaving: set[str] = set()
         """The uids of pods that another component has begun to end."""
+        self.withdrawn: set[str] = set()
+        """The uids of pods that are not ready because they are about to end."""
         self.told_shutdown = False
         """Whether an event has reported the node shutdown."""
         self._client, self._clock, self._random = client, clock, random
@@ -100,6 +102,7 @@ class LabKubelet:
             refusal=self._admission_refusal,
             held=lambda uid: self.frozen or uid in self.leaving,
             leaving=lambda uid: uid in self.leaving,
+            withdrawn=lambda uid: uid in self.withdrawn,
         )
 
     async def run(self) -> None:

@@ -2,14 +2,18 @@
 
 import logging
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from lastcall import names
 from lastcall.aio import timeout
 from lastcall.errors import LastcallError, Unavailable
 from lastcall.graceful.agent import AgentStatus
+from lastcall.graceful.cluster.settle_time import SettleTime
+from lastcall.graceful.cluster.traffic_wait import ANSWER_SECONDS, TrafficWait
 from lastcall.graceful.state_machine import AgentState
 from lastcall.model.pods import ObjectMetadata, Pod
 from lastcall.model.shutdown import JournalEvent, PodEnded, PodOutcome, PodStarted, ShutdownRecord
+from lastcall.ports.cluster import PodEndpoints
 from lastcall.ports.node import Clock, RunningPod
 from lastcall_lab.kubelet.node.kubelet import LabKubelet
 from lastcall_lab.kubelet.pod.pod_terminator import TerminationOrder
@@ -40,15 +44,27 @@ ORDER = TerminationOrder(
 """The status of a pod ended by the node shutdown (``pkg/kubelet/nodeshutdown``)."""
 
 
+class ServiceTraffic(NamedTuple):
+    """How the agent waits until Services send a pod no more traffic: ``limit`` seconds at most."""
+
+    endpoints: PodEndpoints
+    settle: SettleTime
+    wait: TrafficWait
+    limit: float
+
+
 class KubeletNodeFace:
     """``ports.NodeFace`` of a lab node: the agent ends the pods in the runtime, the kubelet reports them.
 
-    From ``refuse_pods`` until ``mark_ready`` the kubelet does not touch the pods.
+    With ``traffic``, a pod becomes not ready before it ends, and its SIGTERM waits until no Service sends it traffic;
+    without it, a pod stays in its Services until it has ended, as with the kubelet's own shutdown. From ``refuse_pods`` until ``mark_ready`` the kubelet does not touch the pods.
     """
 
-    def __init__(self, kubelet: LabKubelet, clock: Clock) -> None:
+    def __init__(self, kubelet: LabKubelet, clock: Clock, traffic: ServiceTraffic | None = None) -> None:
         self._kubelet = kubelet
         self._clock = clock
+        self._traffic = traffic
+        self._listed_by = 0.0
         self._begun: dict[str, Pod] = {}
 
     def hold_pods(self) -> None:
@@ -83,10 +99,25 @@ class KubeletNodeFace:
             raise
 
     def expect_pods(self, namespaces: Iterable[str]) -> None:
-        """Does nothing."""
+        """Begins to read the EndpointSlices of these namespaces."""
+        self._listed_by = self._clock.boottime() + ANSWER_SECONDS
+        if self._traffic:
+            self._traffic.endpoints.start(namespaces)
+            self._traffic.settle.start()
 
     async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
-        """Returns at once."""
+        """Makes the pod not ready, then waits until no Service sends it traffic."""
+        worker = self._kubelet.pods.worker_of(live.pod)
+        if not self._traffic or not worker:
+            return
+        self._kubelet.withdrawn.add(live.pod.metadata.uid)
+        worker.record.notify_change()
+        await self._traffic.wait.wait_until_withdrawn(
+            live.pod,
+            worker.record.writer.wait_until_written,
+            until=min(until, self._clock.boottime() + self._traffic.limit),
+            listed_by=self._listed_by,
+        )
 
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
         """Writes Failed/Terminated with DisruptionTarget, whatever the exit codes: the shutdown interrupted the pod.
@@ -134,6 +165,10 @@ class KubeletNodeFace:
 
     async def mark_ready(self) -> None:
         """Marks the node ready again. Ended or rejected pods stay so, as with the real kubelet."""
+        if self._traffic:
+            await self._traffic.endpoints.stop()
+            await self._traffic.settle.stop()
+        self._kubelet.withdrawn.clear()
         self._kubelet.going_down = False
         self._kubelet.release_pods()
         if self._kubelet.told_shutdown:

@@ -23,7 +23,7 @@ class KubeletDeps:
 
     ``held(uid)``: another component currently ends this pod, or all pods of the node; the kubelet does not start,
     restart or stop anything of it meanwhile. ``leaving(uid)``: another component has begun to end this pod and owns its
-    final status.
+    final status. ``withdrawn(uid)``: the pod is not ready whatever its containers say, because it is about to end.
     """
 
     client: Client
@@ -39,6 +39,7 @@ class KubeletDeps:
     refusal: Callable[[], tuple[str, str] | None]
     held: Callable[[str], bool]
     leaving: Callable[[str], bool]
+    withdrawn: Callable[[str], bool]
 
     def pod_location(self, address: str) -> PodLocation:
         """The location of a pod with that address."""

@@ -52,7 +52,7 @@ class PodStateRecord:
         """The current status."""
         if self.rejected:
             return pod_status.rejected_status(self.pod, self.facts)
-        facts = replace(self.facts, leaving=self._means.leaving(self.uid))
+        facts = replace(self.facts, leaving=self._means.leaving(self.uid), withdrawn=self._means.withdrawn(self.uid))
         return pod_status.pod_status(self.pod, facts, self._means.clock.wall())
 
     def set(self, **facts: Any) -> None:

@@ -85,7 +85,7 @@ class PodFacts:
     """One pod. If set, ``phase``, ``reason`` and ``message`` override what follows from the containers.
 
     ``over``: no container of it will run again, so its phase is final. ``leaving``: another component ends the pod and
-    owns its final phase. ``address`` is empty until the pod has one. ``conditions`` are those that do not follow from
+    owns its final phase. ``withdrawn``: Services send it no more traffic. ``address`` is empty until the pod has one. ``conditions`` are those that do not follow from
     the containers, such as DisruptionTarget.
     """
 
@@ -95,6 +95,7 @@ class PodFacts:
     started_at: float | None = None
     over: bool = False
     leaving: bool = False
+    withdrawn: bool = False
     phase: str = ""
     reason: str = ""
     message: str = ""

@@ -193,6 +193,8 @@ def _containers_ready_condition(pod: Object, facts: PodFacts, said: str) -> Obje
         return _new_condition("", ok=False, reason="PodCompleted")
     if said == "Failed":
         return _new_condition("", ok=False, reason="PodFailed")
+    if facts.withdrawn:
+        return _new_condition("", ok=False, reason=names.TERMINATED_REASON, message=names.NOT_READY_MESSAGE)
     lasting = [one for one in init_containers(pod) if is_sidecar(one)] + pod["spec"]["containers"]
     unready = [one["name"] for one in lasting if not facts.facts_of(one["name"]).ready]
     if not unready:
