@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -58,6 +59,15 @@ def _validate_service(_: click.Context, __: click.Parameter, value: str) -> str:
     is_flag=True,
     help="As process 1 of a container: starts the agent as a child, and again whenever it dies.",
 )
+@click.option(
+    "--secure-metrics-bind-address",
+    type=options.AddressParam(),
+    default="0",
+    show_default=True,
+    help="Where /metrics is served over TLS, to readers whom the API server permits; 0 for nowhere.",
+)
+@click.option("--tls-cert-file", metavar="FILE", help="The certificate of that address.  [default: the kubelet's]")
+@click.option("--tls-private-key-file", metavar="FILE", help="Its key.")
 def command(
     *,
     settings: "AgentSettings",
@@ -67,6 +77,9 @@ def command(
     kubeconfig: str | None,
     in_cluster: bool,
     supervise: bool,
+    secure_metrics_bind_address: tuple[str, int] | None,
+    tls_cert_file: str | None,
+    tls_private_key_file: str | None,
 ) -> None:
     """Ends this node's pods in order when the machine goes down.
 
@@ -78,6 +91,18 @@ def command(
         _become_supervisor()
     from lastcall.wiring import agent
 
+    if bool(tls_cert_file) != bool(tls_private_key_file):
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file: both or neither must be set")
+    secure = None
+    if secure_metrics_bind_address:
+        from lastcall.adapters.kube.secure_metrics import SecureMetricsSettings
+
+        secure = SecureMetricsSettings(
+            address=secure_metrics_bind_address,
+            certificate=tls_cert_file or "",
+            key=tls_private_key_file or "",
+            kubelet_pki=Path(kubelet_root_dir) / "pki",
+        )
     endpoint = container_runtime_endpoint
     asyncio.run(
         agent.run_agent_beside_kubelet(
@@ -87,6 +112,7 @@ def command(
             kubelet_root=kubelet_root_dir,
             kubeconfig=kubeconfig or "",
             in_cluster=in_cluster,
+            secure_metrics=secure,
         )
     )
 

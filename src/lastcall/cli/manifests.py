@@ -45,8 +45,19 @@ def controller_command(*, namespace: str, image: str, replicas: int, attach_deta
 @click.option(
     "--own-node", is_flag=True, help="Also a policy of admission by which an agent writes of its own node alone."
 )
+@click.option(
+    "--node-metrics",
+    is_flag=True,
+    help="Also metrics over TLS on the nodes' addresses, for readers whom the API server permits.",
+)
 def agent_command(
-    *, image: str, container_runtime_endpoint: str, access_only: bool, watchdog_peers: bool, own_node: bool
+    *,
+    image: str,
+    container_runtime_endpoint: str,
+    access_only: bool,
+    watchdog_peers: bool,
+    own_node: bool,
+    node_metrics: bool,
 ) -> None:
     """Everything that lastcall agent needs, itself too: a DaemonSet that observes until its configuration says otherwise.
 
@@ -57,7 +68,13 @@ def agent_command(
     from lastcall.manifests.agent import AgentChoices, agent_access_objects, agent_objects
     from lastcall.manifests.yaml_output import to_yaml
 
-    choices = AgentChoices(image=image, endpoint=container_runtime_endpoint, peers=watchdog_peers, own_node=own_node)
+    choices = AgentChoices(
+        image=image,
+        endpoint=container_runtime_endpoint,
+        peers=watchdog_peers,
+        own_node=own_node,
+        node_metrics=node_metrics,
+    )
     access = agent_access_objects(peers=watchdog_peers, own_node=own_node)
     click.echo(to_yaml(access if access_only else agent_objects(choices)), nl=False)
 

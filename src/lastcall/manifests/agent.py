@@ -8,6 +8,7 @@ from lastcall.manifests import namespaces, resource_definitions
 from lastcall.manifests import own_node as own_nodes
 from lastcall.manifests.controller import IMAGE, image_violations
 from lastcall.manifests.daemon_set import CONTAINERD, NAME, agent_config_map, agent_daemon_set, agent_labels
+from lastcall.manifests.metrics_access import metrics_access_objects
 from lastcall.manifests.rbac import Grant, Object
 from lastcall.manifests.role_bindings import role_objects
 from lastcall.model.decoding import quote_value
@@ -22,13 +23,14 @@ class AgentChoices:
     """The choices that differ between clusters. Raises InvalidInput for an invalid one.
 
     ``peers``: also what ``watchdog.peers`` of its configuration needs. ``own_node``: also the policy that restricts an
-    agent to its own node.
+    agent to its own node. ``node_metrics``: metrics over TLS on the node's address, and what their readers need.
     """
 
     image: str = IMAGE
     endpoint: str = CONTAINERD
     peers: bool = False
     own_node: bool = False
+    node_metrics: bool = False
 
     def __post_init__(self) -> None:
         wrong = image_violations(self.image)
@@ -95,7 +97,10 @@ def agent_objects(choices: AgentChoices) -> list[Object]:
         resource_definitions.node_shutdown_definition(),
         *agent_access_objects(peers=choices.peers, own_node=choices.own_node),
         agent_config_map(SYSTEM_NAMESPACE),
-        agent_daemon_set(SYSTEM_NAMESPACE, image=choices.image, endpoint=choices.endpoint),
+        *(metrics_access_objects(NAME, SYSTEM_NAMESPACE, agent_labels()) if choices.node_metrics else ()),
+        agent_daemon_set(
+            SYSTEM_NAMESPACE, image=choices.image, endpoint=choices.endpoint, node_metrics=choices.node_metrics
+        ),
     ]
 
 

@@ -17,6 +17,9 @@ NAME = "lastcall-agent"
 PORT = 9466
 """Port of the status page on the node's loopback address: metrics and probes."""
 
+METRICS_PORT = 9469
+"""Port on the node's address of the metrics over TLS, if they are served there."""
+
 CONTAINERD = "unix:///run/containerd/containerd.sock"
 
 DAY_ONE: Object = {
@@ -53,8 +56,11 @@ def agent_config_map(namespace: str) -> Object:
     }
 
 
-def agent_daemon_set(namespace: str, *, image: str, endpoint: str = CONTAINERD) -> Object:
-    """One agent on every Linux node, whatever its taints. ``endpoint``: the socket of the CRI runtime."""
+def agent_daemon_set(namespace: str, *, image: str, endpoint: str = CONTAINERD, node_metrics: bool = False) -> Object:
+    """One agent on every Linux node, whatever its taints. ``endpoint``: the socket of the CRI runtime.
+
+    ``node_metrics``: metrics over TLS on the node's address, for which ``metrics_access_objects`` are needed.
+    """
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
@@ -63,12 +69,12 @@ def agent_daemon_set(namespace: str, *, image: str, endpoint: str = CONTAINERD) 
             "selector": {"matchLabels": selector_labels()},
             # One after the other: a node without its agent for a second does not wait for its pods if it goes down.
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
-            "template": {"metadata": {"labels": agent_labels()}, "spec": _pod_spec(image, endpoint)},
+            "template": {"metadata": {"labels": agent_labels()}, "spec": _pod_spec(image, endpoint, node_metrics)},
         },
     }
 
 
-def _pod_spec(image: str, endpoint: str) -> Object:
+def _pod_spec(image: str, endpoint: str, node_metrics: bool) -> Object:
     return {
         "serviceAccountName": NAME,
         "priorityClassName": "system-node-critical",
@@ -85,12 +91,12 @@ def _pod_spec(image: str, endpoint: str) -> Object:
             # The profile of container runtimes forbids D-Bus.
             "appArmorProfile": {"type": "Unconfined"},
         },
-        "containers": [_agent_container(image, endpoint)],
+        "containers": [_agent_container(image, endpoint, node_metrics)],
         "volumes": _volumes(endpoint),
     }
 
 
-def _agent_container(image: str, endpoint: str) -> Object:
+def _agent_container(image: str, endpoint: str, node_metrics: bool) -> Object:
     return {
         "name": "agent",
         "image": image,
@@ -105,10 +111,15 @@ def _agent_container(image: str, endpoint: str) -> Object:
             "--in-cluster",
             "--supervise",
             f"--metrics-bind-address=127.0.0.1:{PORT}",
+            *([f"--secure-metrics-bind-address=$(HOST_IP):{METRICS_PORT}"] if node_metrics else []),
             "--log-format=json",
         ],
-        "env": [_pod_field_env("NODE_NAME", "spec.nodeName"), _pod_field_env("POD_UID", "metadata.uid")],
-        "ports": [{"name": "status", "containerPort": PORT, "hostPort": PORT, "protocol": "TCP"}],
+        "env": [
+            _pod_field_env("NODE_NAME", "spec.nodeName"),
+            _pod_field_env("POD_UID", "metadata.uid"),
+            *([_pod_field_env("HOST_IP", "status.hostIP")] if node_metrics else []),
+        ],
+        "ports": [_host_port("status", PORT), *([_host_port("metrics", METRICS_PORT)] if node_metrics else [])],
         "livenessProbe": _http_probe("/healthz", period=10, failures=6),
         "readinessProbe": _http_probe("/readyz", period=5, failures=2),
         "resources": {"requests": {"cpu": "20m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
@@ -163,6 +174,10 @@ def _host_path(name: str, path: str, kind: str) -> Object:
 
 def _pod_field_env(name: str, field: str) -> Object:
     return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": field}}}
+
+
+def _host_port(name: str, port: int) -> Object:
+    return {"name": name, "containerPort": port, "hostPort": port, "protocol": "TCP"}
 
 
 def _http_probe(path: str, *, period: int, failures: int) -> Object:

@@ -17,7 +17,9 @@ from lastcall.adapters.cri.runtime import CriRuntime
 from lastcall.adapters.csi.kubelet_directories import ROOT
 from lastcall.adapters.host.boot import boot_id
 from lastcall.adapters.host.clock import SystemClock, monotonic_usec
+from lastcall.adapters.kube.metrics_readers import MetricsReaders
 from lastcall.adapters.kube.node_shutdown_recorder import RecordingNodeFace
+from lastcall.adapters.kube.secure_metrics import SecureMetrics, SecureMetricsSettings, serve_secure_metrics
 from lastcall.adapters.logind.delay_limit_files import LogindConf
 from lastcall.adapters.logind.host_lock import HostLockKeeper, container_pipe
 from lastcall.adapters.logind.lock_keeper import HolderProcessKeeper, choose_lock_keeper
@@ -301,6 +303,7 @@ async def run_agent_beside_kubelet(
     kubelet_root: str = ROOT,
     kubeconfig: str = "",
     in_cluster: bool = False,
+    secure_metrics: SecureMetricsSettings | None = None,
 ) -> None:
     """``lastcall agent``: ends the containers at a CRI endpoint, whichever program started them.
 
@@ -353,6 +356,10 @@ async def run_agent_beside_kubelet(
                 kubelet_root=kubelet_root,
             )
         )
+        if secure_metrics:
+            readers = MetricsReaders(lambda: own_pods.client, SystemClock())
+            secure = SecureMetrics(secure_metrics, metrics.render_text, readers.judge)
+            await opened.enter_async_context(serve_secure_metrics(secure))
         recorder = functools.partial(
             shutdown_recorder, settings.node_name, kubeconfig, node_client=lambda: own_pods.client
         )

@@ -89,6 +89,9 @@ def test_installed_upgraded_rolled_back_uninstalled(kubectl, release):
     assert kubectl("get fencepolicies -o name") == "fencepolicy.lastcall.dev/workers\n"
 
 
+BINDINGS = ("agent", "agent-auth-delegator", "controller", "metrics-reader")
+
+
 def operator_kind(kind):
     """A definition as the Prometheus operator brings it, without its schema."""
     plural = f"{kind.lower()}s"
@@ -113,10 +116,16 @@ def test_monitoring_is_installed_and_leaves_nothing(kubectl, release):
         kubectl("apply -f -", given=operator_kind(kind))
     kubectl("wait crd --all --for=condition=Established --timeout=60s")
     on = {"enabled": True}
-    release("install", helm.CHART, NAME, {"monitoring": {"podMonitor": on, "rules": on, "dashboard": on}})
-    kinds = "podmonitors,prometheusrules,configmaps"
+    agent = {"metrics": {"onNodeAddress": True}}
+    release(
+        "install", helm.CHART, NAME, {"agent": agent, "monitoring": {"podMonitor": on, "rules": on, "dashboard": on}}
+    )
+    kinds = "podmonitors,prometheusrules,configmaps,secrets,clusterrolebindings"
     assert set(kubectl(f"get {kinds} -n {helm.NAMESPACE} -o name -l app.kubernetes.io/part-of=lastcall").split()) == {
+        *(f"clusterrolebinding.rbac.authorization.k8s.io/lastcall-{one}" for one in BINDINGS),
+        "podmonitor.monitoring.coreos.com/lastcall-agent",
         "podmonitor.monitoring.coreos.com/lastcall-controller",
+        "secret/lastcall-metrics-reader",
         "prometheusrule.monitoring.coreos.com/lastcall",
         "configmap/lastcall-agent",
         "configmap/lastcall-dashboard",

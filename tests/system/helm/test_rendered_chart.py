@@ -72,6 +72,7 @@ def without_marks(obj):
                 "agent": {
                     "ownNodePolicy": False,
                     "watchdogPeers": True,
+                    "metrics": {"onNodeAddress": True},
                     "containerRuntimeEndpoint": "unix:///run/crio/crio.sock",
                     "image": {"repository": "registry.example/agent", "tag": "7"},
                 },
@@ -81,7 +82,12 @@ def without_marks(obj):
                     "image": {"repository": "registry.example/lastcall", "digest": f"sha256:{'a' * 64}"},
                 },
             },
-            {"peers": True, "endpoint": "unix:///run/crio/crio.sock", "image": "registry.example/agent:7"},
+            {
+                "peers": True,
+                "node_metrics": True,
+                "endpoint": "unix:///run/crio/crio.sock",
+                "image": "registry.example/agent:7",
+            },
             {"replicas": 3, "attach_detach": "own", "image": f"registry.example/lastcall@sha256:{'a' * 64}"},
         ),
     ],
@@ -241,18 +247,22 @@ def test_phases_by_priority_replace_the_two_periods_of_the_defaults():
     assert config.parse_config(found["data"]["agent.yaml"].encode(), "agent.yaml").requested_seconds == 20
 
 
-@pytest.mark.parametrize("node_address", [False, True])
-def test_the_agent_knows_what_it_is_started_with(node_address):
-    rendered = helm.objects(helm.render({"agent": {"metrics": {"onNodeAddress": node_address}}}))
+@pytest.mark.parametrize("metrics", [{}, {"onNodeAddress": True}, {"onNodeAddress": True, "tlsSecretName": "own"}])
+def test_the_agent_knows_what_it_is_started_with(metrics):
+    rendered = helm.objects(helm.render({"agent": {"metrics": metrics}}))
     [workload] = [one for one in rendered if one["kind"] == "DaemonSet"]
     [container] = workload["spec"]["template"]["spec"]["containers"]
     verb, *arguments = (one.replace("$(NODE_NAME)", "n1").replace("$(HOST_IP)", "fd00::7") for one in container["args"])
     told = cli.get_command(None, verb).make_context(verb, arguments).params
-    address = "fd00::7" if node_address else "127.0.0.1"
+    ports = {one["name"]: one["containerPort"] for one in container["ports"]}
     assert (told["node_name"], told["in_cluster"]) == ("n1", True)
-    assert told["metrics_bind_address"] == (address, container["ports"][0]["containerPort"])
-    hosts = {container[probe]["httpGet"].get("host") for probe in ("livenessProbe", "readinessProbe")}
-    assert hosts == {None if node_address else "127.0.0.1"}, "a probe goes to the pod's address, the node's, by default"
+    assert told["metrics_bind_address"] == ("127.0.0.1", ports["status"])
+    assert told["secure_metrics_bind_address"] == (("fd00::7", ports["metrics"]) if metrics else None)
+    assert {container[probe]["httpGet"]["host"] for probe in ("livenessProbe", "readinessProbe")} == {"127.0.0.1"}
+    mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+    files = {told["tls_cert_file"] or "", told["tls_private_key_file"] or ""}
+    own = {f"{mounts.get('tls')}/{name}" for name in ("tls.crt", "tls.key")}
+    assert files == (own if "tlsSecretName" in metrics else {""})
 
 
 def test_the_agent_has_the_nodes_directories_and_little_else():
@@ -323,6 +333,12 @@ def test_pod_monitors_are_made_for_what_can_be_scraped(everything):
         "lastcall-agent",
         "lastcall-controller",
     ]
+    [monitor] = [one for one in everything if key(one)[::2] == ("PodMonitor", "lastcall-agent")]
+    [endpoint] = monitor["spec"]["podMetricsEndpoints"]
+    assert (endpoint["port"], endpoint["scheme"]) == ("metrics", "https")
+    credentials = endpoint["authorization"]["credentials"]
+    [secret] = [one for one in everything if key(one)[::2] == ("Secret", credentials["name"])]
+    assert secret["type"] == "kubernetes.io/service-account-token"
     files = helm.render({"monitoring": {"podMonitor": ON}})
     assert [name for kind, _, name in map(key, helm.objects(files)) if kind == "PodMonitor"] == ["lastcall-controller"]
     assert "set\nagent.metrics.onNodeAddress=true" in files["lastcall/templates/NOTES.txt"]
