@@ -5,13 +5,13 @@ import time
 
 from figures import Figures, Row
 
-from lastcall_lab.simulation import chaos, failover_chaos
+from lastcall_lab.simulation import chaos, failover_chaos, kubelet_chaos
 from lastcall_lab.simulation.report import text
 from lastcall_lab.simulation.runner import run_rehearsals
-from lastcall_lab.simulation.shipped_scenarios import CHAOS, FAILOVER_CHAOS
+from lastcall_lab.simulation.shipped_scenarios import CHAOS, FAILOVER_CHAOS, KUBELET_CHAOS
 from lastcall_lab.simulation.tally import OutcomeTally
 
-STORIES = {CHAOS: chaos, FAILOVER_CHAOS: failover_chaos}
+STORIES = {CHAOS: chaos, FAILOVER_CHAOS: failover_chaos, KUBELET_CHAOS: kubelet_chaos}
 SEEDS = 5000
 TOLD = 250
 
@@ -28,7 +28,7 @@ class Chaos:
     def rows(self):
         """Plays them all."""
         began = time.perf_counter()
-        for outcome in run_rehearsals(STORIES[self._name].scenario, range(1, self._seeds + 1)):
+        for outcome in run_rehearsals(STORIES[self._name].generate_scenario, range(1, self._seeds + 1)):
             self._tally.add(outcome)
             if not outcome.is_good:
                 self._tell(text.failure_line(outcome))

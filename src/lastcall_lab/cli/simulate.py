@@ -49,10 +49,9 @@ def command(
 ) -> None:
     """A cluster in virtual time: what happens to its workloads when nodes go down, and whether what must hold holds.
 
-    SCENARIO is a YAML file, - for standard input, or the name of a scenario that comes with lastcall; chaos and
-    failover-chaos are two of them, in which each seed has other workloads, shutdowns and faults. Control plane,
-    kubelets and agents are the lab's and lastcall's own; minutes pass in milliseconds, and nothing of this machine is
-    touched.
+    SCENARIO is a YAML file, - for standard input, or the name of a scenario that comes with lastcall; in chaos,
+    failover-chaos and kubelet-chaos each seed has other workloads, shutdowns and faults. Control plane, kubelets and
+    agents are the lab's and lastcall's own; minutes pass in milliseconds, and nothing of this machine is touched.
 
     Exit code 1 if an expectation of the scenario, or one of lastcall's promises, is broken; 2 if the scenario is wrong.
     """
@@ -114,12 +113,12 @@ class _RandomStory(NamedTuple):
 
 def _random_stories() -> "Mapping[str, _RandomStory]":
     """The random scenarios by name."""
-    from lastcall_lab.simulation import chaos, failover_chaos
-    from lastcall_lab.simulation.shipped_scenarios import CHAOS, FAILOVER_CHAOS
+    from lastcall_lab.simulation import chaos, failover_chaos, kubelet_chaos
+    from lastcall_lab.simulation.shipped_scenarios import CHAOS, FAILOVER_CHAOS, KUBELET_CHAOS
 
     return {
         name: _RandomStory(one.generate_scenario, one.VERBS, one.DESCRIPTION)
-        for name, one in ((CHAOS, chaos), (FAILOVER_CHAOS, failover_chaos))
+        for name, one in ((CHAOS, chaos), (FAILOVER_CHAOS, failover_chaos), (KUBELET_CHAOS, kubelet_chaos))
     }
 
 

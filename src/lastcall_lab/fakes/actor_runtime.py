@@ -286,7 +286,9 @@ class ActorRuntime:
             await self._clock.sleep(behaviour.takes)
         if behaviour.broken:
             raise InvalidInput(f"pod {pod.key}", [f"container {name}: {behaviour.broken}"])
-        live = self._live[uid]
+        live = self._live.get(uid)
+        if live is None:
+            raise Unavailable(f"pod {pod.key}: its sandbox was torn down meanwhile")
         if name in self._refresh_pod(live).containers:
             raise InvalidInput(f"pod {pod.key}", [f"container {name}: runs already"])
         run = f"{uid}/{name}/{attempt}" if attempt else f"{uid}/{name}"

@@ -165,10 +165,14 @@ class FakeLogind:
 
     # -- for the sessions ----------------------------------------------------------------------------------------------
 
-    def check(self) -> None:
-        """Raises Unavailable if logind cannot be reached."""
+    def check_bus(self) -> None:
+        """Raises Unavailable if nobody can be reached over the bus."""
         if not self._bus:
             raise Unavailable("there is no message bus")
+
+    def check(self) -> None:
+        """Raises Unavailable if logind cannot be reached."""
+        self.check_bus()
         if not self._serving:
             raise Unavailable("org.freedesktop.login1 is not on the bus")
 

@@ -29,8 +29,10 @@ from lastcall_lab.simulation.deletion_log import report_deletions
 from lastcall_lab.simulation.heartbeats import NodeHeartbeat
 from lastcall_lab.simulation.machine.cables import ObservedCable
 from lastcall_lab.simulation.machine.host import SimulatedHost, SimulatedSite
+from lastcall_lab.simulation.machine.host_beside_kubelet import HostBesideKubelet
 from lastcall_lab.simulation.machine.watchdogs import create_watchdogs
 from lastcall_lab.simulation.network_faults import FaultInjector
+from lastcall_lab.simulation.object_log import record_objects
 from lastcall_lab.simulation.readiness_log import report_readiness
 from lastcall_lab.simulation.recorded_cluster.container_behaviour import (
     Faults,
@@ -38,7 +40,13 @@ from lastcall_lab.simulation.recorded_cluster.container_behaviour import (
     container_faults,
 )
 from lastcall_lab.simulation.recorded_cluster.workloads import workload_key
-from lastcall_lab.simulation.scenario import NodeGroup, Scenario, ScenarioWorkload, ScenarioWorkloadKind
+from lastcall_lab.simulation.scenario import (
+    NodeGroup,
+    Scenario,
+    ScenarioShutdownManager,
+    ScenarioWorkload,
+    ScenarioWorkloadKind,
+)
 from lastcall_lab.simulation.seeds import random_of
 from lastcall_lab.simulation.truth import Truth
 from lastcall_lab.volumes.storage import Storage
@@ -77,6 +85,9 @@ class SimulatedEnvironment:
         self.standing = ClusterHealth(self.plane.server.store)
         report_deletions(self.plane.server.store, self.truth.record_termination_request)
         report_readiness(self.plane.server.store, self.truth.record_notice)
+        if scenario.manager is ScenarioShutdownManager.BESIDE_KUBELET:
+            record_objects(self.plane.server.store, self.truth)
+            self.weather.changed.append(lambda: self.truth.record_network(clear=self.weather.is_clear))
         self.machines: dict[str, LabMachine] = {}
         self.hosts: dict[str, SimulatedHost] = {}
         self.labels: dict[str, Mapping[str, str]] = {}
@@ -93,6 +104,7 @@ class SimulatedEnvironment:
             behave=self._container_behaviour,
             manager=scenario.manager,
             boot=scenario.boot,
+            propagation=scenario.propagation,
             records=scenario.failover is not None,
         )
         self.watchdogs = create_watchdogs(scenario, seed, self.truth)
@@ -120,13 +132,18 @@ class SimulatedEnvironment:
             )
 
         agent = NetworkCable(self.plane.transport_for(identities.agent_identity(name), name), trunk=cable)
-        host = self.hosts[name] = SimulatedHost(profile, name, self._site, cable, agent, group.delay_limit)
+        beside = self.scenario.manager is ScenarioShutdownManager.BESIDE_KUBELET
+        kind = HostBesideKubelet if beside else SimulatedHost
+        host = self.hosts[name] = kind(profile, name, self._site, cable, agent, group.delay_limit)
         heartbeat = host.renewals = NodeHeartbeat(
             name,
             self.plane.heartbeats,
             clock=host.clock,
             clear=lambda: self.weather.is_clear and not cable.cut and not self.scenario.failover,
         )
+        if isinstance(host, HostBesideKubelet):
+            host.own = NetworkCable(self.plane.transport_for(identities.kubelet_identity(name), name), trunk=cable)
+            host.kubelet_ended = heartbeat.end
         cable.changed = host.clock.jumped = heartbeat.disturb
         self.weather.changed.append(heartbeat.disturb)
         machine = self.machines[name] = LabMachine(name, host, cable)

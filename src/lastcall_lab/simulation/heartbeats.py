@@ -97,6 +97,11 @@ class NodeHeartbeat:
         """Something is in its way, or its clock has jumped: it is for the kubelet to renew the lease."""
         self._heartbeats.stop_computing(self._node)
 
+    def end(self) -> None:
+        """The kubelet has ended, and somebody else may renew the lease: what was computed counts no more."""
+        self.disturb()
+        self._heartbeats.forget(self._node)
+
     async def wait_until_due(self, seconds: float) -> None:
         """Until it was disturbed, and the next renewal is due."""
         began, process = self._clock.boottime(), virtual.current_process()

@@ -20,6 +20,7 @@ from lastcall_lab.simulation.garbage_collection import collect_rarely, exempt_fr
 from lastcall_lab.simulation.invariants import RunRecord
 from lastcall_lab.simulation.network_faults import OLD_START
 from lastcall_lab.simulation.request_losses import ServiceClients
+from lastcall_lab.simulation.rules.base import TRAFFIC_SECONDS
 from lastcall_lab.simulation.scenario import Scenario, ScenarioEvent, ScenarioShutdownManager, ScenarioWorkload
 from lastcall_lab.simulation.volume_writers import VolumeWriters
 
@@ -29,6 +30,9 @@ log = logging.getLogger(__name__)
 def service_key(workload: ScenarioWorkload) -> ObjectKey:
     """Its Service."""
     return ObjectKey(workload.namespace, workload.service or workload.name)
+
+
+_OURS = (ScenarioShutdownManager.LASTCALL, ScenarioShutdownManager.BESIDE_KUBELET)
 
 
 class Rehearsal:
@@ -100,7 +104,14 @@ class Rehearsal:
             orders=truth.orders,
             failover=self.scenario.failover,
             set_back=min([*truth.restores, *begun], default=math.inf),
-            bounded=self.scenario.manager is ScenarioShutdownManager.LASTCALL,
+            bounded=self.scenario.manager in _OURS,
+            beside=self.scenario.manager is ScenarioShutdownManager.BESIDE_KUBELET,
+            node_objects=truth.node_objects,
+            cordons=truth.cordons,
+            endpoints=truth.endpoints,
+            job_failures=truth.job_failures,
+            clear_network=truth.clear_network,
+            traffic=self.scenario.agent.traffic.limit_seconds if self.scenario.agent else TRAFFIC_SECONDS,
         )
 
     def _unfinished_work(self) -> Sequence[str]:

@@ -28,12 +28,18 @@ class Verb(Enum):
     """Each when the one before is ready again and every workload is whole; ``amount`` at a time."""
     DRAIN = "drain"
     """Cordoned, and its pods evicted until none is left, as ``kubectl drain`` does; ``lasts``: then uncordoned."""
+    CORDON = "cordon"
+    """``kubectl cordon``, and ``kubectl uncordon`` after ``lasts``."""
     OUT_OF_SERVICE = "taint out of service"
     KILL_AGENT = "kill the agent of"
     """SIGKILL for kubelet and agent, which are one process here; started again after ``lasts``.
 
     With an ``amount`` it dies after so many more steps of its own, between two awaits.
     """
+    KILL_KUBELET = "kill the kubelet of"
+    """SIGKILL; its unit starts it again 10 s later. Only beside an agent of its own process."""
+    START_KUBELET = "start the kubelet of"
+    """Somebody starts the kubelet's unit, whatever has been stopped for a reason. The same."""
     KILL_HOLDER = "kill the lock holder of"
     RESTART_LOGIND = "restart logind of"
     LOSE_BUS = "stop D-Bus of"
@@ -229,6 +235,9 @@ class ScenarioShutdownManager(Enum):
     """Who ends the pods when a node goes down."""
 
     LASTCALL = "lastcall"
+    """The lab's node: agent and kubelet are one process, and the agent tells the kubelet what it does."""
+    BESIDE_KUBELET = "lastcall-beside-kubelet"
+    """As on a real cluster: the agent has the kubelet's unit stopped, and writes the Node and the pods itself."""
     KUBELET = "kubelet"
     NONE = "none"
 

@@ -8,10 +8,13 @@ from lastcall.adapters.host.bounded_reads import CONFIG_BYTES, read_file
 from lastcall.errors import InvalidInput
 
 CHAOS = "chaos"
-"""The name of the story that each seed tells in its own way (``chaos.scenario``): there is no file of it."""
+"""The name of the story that each seed tells in its own way (``chaos.generate_scenario``): there is no file of it."""
 
 FAILOVER_CHAOS = "failover-chaos"
-"""Another one, with the failover controller (``failover_chaos.scenario``)."""
+"""Another one, with the failover controller (``failover_chaos.generate_scenario``)."""
+
+KUBELET_CHAOS = "kubelet-chaos"
+"""Another one, of the agent beside a kubelet (``kubelet_chaos.generate_scenario``)."""
 
 _DIRECTORY = Path(__file__).parent / "scenarios"
 
@@ -27,7 +30,7 @@ def scenario_text(scenario: str) -> bytes:
     try:
         return read_file(known.get(scenario, Path(scenario)), CONFIG_BYTES)
     except FileNotFoundError as error:
-        names = [*known, CHAOS, FAILOVER_CHAOS]
+        names = [*known, CHAOS, FAILOVER_CHAOS, KUBELET_CHAOS]
         close = get_close_matches(scenario, names, n=1)
         meant = f'; did you mean "{close[0]}"?' if close else ""
         rule = f"neither a file nor one of the shipped scenarios, {', '.join(names)}{meant}"

@@ -1,10 +1,11 @@
 """Ground truth: what really happened, reported by machines, actors and storage, never by lastcall itself."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from lastcall.model.pods import Pod
 from lastcall.ports.node import Clock
+from lastcall_lab import virtual
 from lastcall_lab.fakes.actor_runtime import ActorRuntime, Delivery
 from lastcall_lab.machines.power import PowerSwitch
 
@@ -30,7 +31,7 @@ class MachineEvent(NamedTuple):
     more, and the machine goes off.
 
     Faults: hang, partition, storage, and mended when one is taken back; power off ends one without a word. Those of
-    programs: holder killed, logind restarted, and from ``X`` to ``X over``: no bus, no runtime, disk full.
+    programs: holder killed, logind restarted, kubelet started, stopped and killed (beside the agent), and from ``X`` to ``X over``: no bus, no runtime, disk full.
     """
 
     at: float
@@ -50,13 +51,42 @@ class InjectedFault(NamedTuple):
 class TerminationRequest(NamedTuple):
     """From ``at`` on a pod is to end, as the API server has it: it is deleted with so many seconds, or gone, or over.
 
-    ``forgotten``: it is gone, and nobody has vouched for it that nothing of it runs.
+    ``forgotten``: it is gone, and nobody has vouched for it that nothing of it runs. ``by``: the process that wrote it.
     """
 
     at: float
     uid: str
     grace: float
     forgotten: bool = False
+    by: str = ""
+
+
+class NodeObjectState(NamedTuple):
+    """What a Node says: whether it is cordoned, has the mark of the agent, which conditions of a shutdown are True."""
+
+    unschedulable: bool
+    marked: bool
+    conditions: tuple[str, ...]
+    is_not_ready: bool
+
+
+class JobFailures(NamedTuple):
+    """So many failed pods (``failed``) a Job counts."""
+
+    uid: str
+    name: str
+    failed: int
+
+
+T = TypeVar("T")
+
+
+class Noted(NamedTuple, Generic[T]):
+    """That something of ``who`` (a node's name or a uid) is ``what`` from ``at`` on."""
+
+    at: float
+    who: str
+    what: T
 
 
 class NodeNotice(NamedTuple):
@@ -109,6 +139,15 @@ class Truth:
         """When etcd was restored from a backup."""
         self.orders: list[FenceOrder] = []
         """Of the failover controller, to BMCs."""
+        self.node_objects: list[Noted[NodeObjectState]] = []
+        """Each change of what a Node says."""
+        self.cordons: list[Noted[bool]] = []
+        """What administrators wanted: cordoned, or not any more."""
+        self.endpoints: list[Noted[bool]] = []
+        """Whether an EndpointSlice names a pod (its uid) as ready."""
+        self.job_failures: list[Noted[JobFailures]] = []
+        self.clear_network: list[Noted[bool]] = []
+        """Whether there was no fault between any program and the API server."""
         self.listeners: list[Callable[[ContainerEvent | MachineEvent], None]] = []
         """Hear everything at once."""
 
@@ -168,8 +207,31 @@ class Truth:
         self.restores.append(self._clock.boottime())
 
     def record_termination_request(self, uid: str, grace: float, *, forgotten: bool) -> None:
-        """A pod is to end."""
-        self.asked.append(TerminationRequest(self._clock.boottime(), uid, grace, forgotten))
+        """A pod is to end; the process whose step this is has written that."""
+        process = virtual.current_process()
+        by = process.name if process else ""
+        self.asked.append(TerminationRequest(self._clock.boottime(), uid, grace, forgotten, by))
+
+    def record_node_object(self, node: str, state: NodeObjectState) -> None:
+        """A Node says something else."""
+        self.node_objects.append(Noted(self._clock.boottime(), node, state))
+
+    def record_cordon(self, node: str, *, cordoned: bool) -> None:
+        """An administrator cordons a node, or uncordons it."""
+        self.cordons.append(Noted(self._clock.boottime(), node, cordoned))
+
+    def record_endpoint(self, uid: str, *, ready: bool) -> None:
+        """A pod is named as ready from now on, or no longer."""
+        self.endpoints.append(Noted(self._clock.boottime(), uid, ready))
+
+    def record_job_failure(self, job: JobFailures) -> None:
+        """A Job counts more failed pods."""
+        self.job_failures.append(Noted(self._clock.boottime(), job.uid, job))
+
+    def record_network(self, *, clear: bool) -> None:
+        """The network to the API server, and the server itself, are without a fault, or not."""
+        if not self.clear_network or self.clear_network[-1].what != clear:
+            self.clear_network.append(Noted(self._clock.boottime(), "", clear))
 
     def record_notice(self, node: str, what: str) -> None:
         """Records a notice about a node."""

@@ -171,7 +171,8 @@ async def test_without_a_bus(tmp_path, caplog, monkeypatch):
 
 
 async def test_a_stop_that_takes_too_long_is_told(machine, caplog, monkeypatch):
-    monkeypatch.setattr(kubelet_service, "_JOB_SECONDS", 0.0)
+    monkeypatch.setattr(kubelet_service, "_STOP_SECONDS", 0.0)
+    monkeypatch.setattr(kubelet_service, "_STOP_ATTEMPTS", 1)
     monkeypatch.setattr(kubelet_service, "_PATIENCE", 0.0)
     await asyncio.wait_for(agent(machine).begin_shutdown(time.clock_gettime(time.CLOCK_BOOTTIME) + 5), 60)
     [sentence] = told(caplog)

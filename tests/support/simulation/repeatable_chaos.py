@@ -1,6 +1,6 @@
-"""One seed of the chaos that prints everything that happens, for ``test_chaos``.
+"""One seed of a random story that prints everything that happens, for ``test_chaos`` and ``test_kubelet_chaos``.
 
-As a program (``python -m support.simulation.repeatable_chaos SEED``), so that it can be run with another hash seed and another
+As a program (``python -m support.simulation.repeatable_chaos SEED [kubelet]``), so that it can be run with another hash seed and another
 Python. After every step of the loop, every request and every piece of a watch come the truth and what was measured.
 """
 
@@ -10,17 +10,17 @@ import msgspec
 from support.virtual_time.repeatable_cluster import Told
 
 from lastcall_lab import virtual
-from lastcall_lab.simulation import chaos
+from lastcall_lab.simulation import chaos, kubelet_chaos
 from lastcall_lab.simulation.control_plane import SimulatedControlPlane
 from lastcall_lab.simulation.outcome_builder import build_outcome
 from lastcall_lab.simulation.rehearsal import Rehearsal
 from lastcall_lab.simulation.runner import silence_loggers
 
 
-async def play(seed):
+async def play(seed, story):
     reach = SimulatedControlPlane.transport_for
     SimulatedControlPlane.transport_for = lambda plane, user, program: Told(reach(plane, user, program), program)
-    rehearsal = Rehearsal(chaos.generate_scenario(seed), seed)
+    rehearsal = Rehearsal(story.generate_scenario(seed), seed)
     await rehearsal.run()
     truth = rehearsal.cluster.truth
     said = [*truth.happenings, *truth.powers, *truth.faults, *rehearsal.cluster.storage.records]
@@ -29,7 +29,8 @@ async def play(seed):
 
 def main():
     silence_loggers()
-    trace, said, found = virtual.run(play(int(sys.argv[1])), steps=True, listen=sys.stdout.write)
+    story = kubelet_chaos if "kubelet" in sys.argv else chaos
+    trace, said, found = virtual.run(play(int(sys.argv[1]), story), steps=True, listen=sys.stdout.write)
     for one in said:
         sys.stdout.write(f"{one}\n")
     sys.stdout.write(f"{msgspec.json.encode(found).decode()}\n")

@@ -24,7 +24,7 @@ class Story:
         """It runs since ``began``; ``hook`` is how long its preStop hook takes."""
         uid = uid or name
         container = {"name": "main"} | ({"lifecycle": {"preStop": {"exec": {"command": ["x"]}}}} if hook else {})
-        metadata = {"name": name, "namespace": "default", "uid": uid}
+        metadata = {"name": name, "namespace": "default", "uid": uid, "labels": {}}
         if owner:
             owned = {"apiVersion": "apps/v1", "kind": owner, "name": owner.lower(), "uid": owner, "controller": True}
             metadata["ownerReferences"] = [owned]

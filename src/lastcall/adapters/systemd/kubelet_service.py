@@ -32,7 +32,10 @@ LOOK_SECONDS = 1.0
 _RETRY = 0.5
 _LOOK = 0.01
 _JOB_SECONDS = 10.0
-"""Seconds for a job of systemd: a kubelet ends within a tenth of a second of its SIGTERM."""
+"""Seconds for a job of systemd."""
+
+_STOP_SECONDS, _STOP_ATTEMPTS = 1.0, 10
+"""Seconds for the job that stops the kubelet, which ends within a tenth of a second of its SIGTERM; attempts."""
 
 log = logging.getLogger(__name__)
 
@@ -160,9 +163,19 @@ class KubeletService:
                 return
             if timer.is_at_rest:
                 await self._arm_timer(systemd, deadline)
-            await systemd.stop_unit(self._unit)
-            await self._wait_for_job(systemd, self._unit, rests=True)
+            await self._stop_unit(systemd)
         log.info("%s is stopped; %s starts it again unless the machine goes down", self._unit, KUBELET_TIMER)
+
+    async def _stop_unit(self, systemd: Units) -> None:
+        """Asks each second: whoever starts the kubelet while it stops replaces the job, and the kubelet runs again."""
+        for left in reversed(range(_STOP_ATTEMPTS)):
+            await systemd.stop_unit(self._unit)
+            try:
+                await self._wait_for_job(systemd, self._unit, rests=True, seconds=_STOP_SECONDS)
+                break
+            except TimedOut:
+                if not left:
+                    raise
 
     async def _arm_timer(self, systemd: Units, deadline: float) -> None:
         """Creates the timer only for a shutdown: at other times the machine has none."""
@@ -182,13 +195,13 @@ class KubeletService:
             await self._wait_for_job(systemd, KUBELET_TIMER, rests=True)
         log.info("%s is started again", self._unit)
 
-    async def _wait_for_job(self, systemd: Units, name: str, *, rests: bool) -> None:
+    async def _wait_for_job(self, systemd: Units, name: str, *, rests: bool, seconds: float = _JOB_SECONDS) -> None:
         """Waits for systemd's job; TimedOut says which state was not reached."""
-        end = self._clock.boottime() + _JOB_SECONDS
+        end = self._clock.boottime() + seconds
         while True:
             [state] = await systemd.unit_states(name)
             if state.is_at_rest is rests:
                 return
             if self._clock.boottime() >= end:
-                raise TimedOut(f"{name} is still {state.active} after {_JOB_SECONDS:g} s")
+                raise TimedOut(f"{name} is still {state.active} after {seconds:g} s")
             await self._clock.sleep(_LOOK)

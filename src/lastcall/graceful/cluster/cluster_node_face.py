@@ -92,6 +92,7 @@ class ClusterNodeFace:
             self._announcing = self._work.start(self._announcement.keep(deadline), "announce the shutdown")
         await self._kubelet.begin_shutdown(deadline)
         stopped = self._clock.boottime()
+        self._announcement.look_again()
         left = begun + ANSWER_SECONDS - stopped
         if left > 0:
             await wait_first(self._announcement.wait_until_tried(), self._clock.sleep(left))

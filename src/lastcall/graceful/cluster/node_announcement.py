@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from lastcall.aio import wait_first
 from lastcall.errors import Conflict, LastcallError
 from lastcall.graceful.cluster import node_changes
 from lastcall.graceful.cluster.server_contact import ServerContact
@@ -38,6 +39,11 @@ class NodeAnnouncement:
         self._clock = clock
         self._contact = contact
         self._tried = asyncio.Event()
+        self._look = asyncio.Event()
+
+    def look_again(self) -> None:
+        """Checks the Node now: a kubelet that was still running may have written its own Ready over ours."""
+        self._look.set()
 
     async def wait_until_tried(self) -> None:
         """Returns when the first attempt has succeeded or failed."""
@@ -49,6 +55,7 @@ class NodeAnnouncement:
         Then the machine is released: nobody knows any more whether the node lives.
         """
         self._tried.clear()
+        self._look.clear()
         status_written = False
         while self._clock.boottime() < until:
             begun = False
@@ -66,7 +73,8 @@ class NodeAnnouncement:
             self._tried.set()
             if begun:
                 await self._tell("Shutdown manager detected shutdown event")
-            await self._clock.sleep(min(pause, until - self._clock.boottime()))
+            await wait_first(self._look.wait(), self._clock.sleep(min(pause, until - self._clock.boottime())))
+            self._look.clear()
 
     async def undo(self) -> bool:
         """Removes the conditions, the mark, and the cordon if it is ours; returns whether there was a mark.

@@ -98,17 +98,16 @@ class PodTermination:
     async def tear_down_sandbox(self) -> None:
         """Tears the sandbox down, and retries while the runtime is unavailable.
 
-        After a cancellation it tries only once, because the kubelet then owns the sandbox.
+        Not after a cancellation: the kubelet then owns the sandbox, and may be starting a container in it.
         """
-        while True:
+        while not self._called_off():
             try:
                 return await self._runtime.tear_down_pod(self._live)
             except Unavailable:
-                if self._called_off():
-                    return None
                 await self._clock.sleep(_RETRY)
             except LastcallError:
                 return None
+        return None
 
     async def write_last_status(self) -> None:
         """Reports the pod's end to the node; returns when the last status is written."""

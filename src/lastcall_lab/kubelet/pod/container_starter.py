@@ -26,21 +26,24 @@ class ContainerStarter:
     def __init__(self, means: KubeletDeps) -> None:
         self._means = means
         self._paths: dict[str, str] = {}
+        self._doubtful = False
         self.live: RunningPod | None = None
         """The prepared pod; None before that."""
         self.address = ""
         """The pod's address, once it has one."""
 
     async def prepare(self, pod: Object) -> RunningPod:
-        """Sets up the volumes, then the sandbox.
+        """Sets up the volumes, then the sandbox; the latter again if a start has failed: others may have removed it.
 
         VolumeUnavailable; InvalidInput for what this node does not support; Unavailable.
         """
         if self.live is None:
             unsupported_fields.check_supported(pod)
             await self._mount_volumes(pod)
+        if self.live is None or self._doubtful:
             made = runtime_pod(pod, paths=self._paths, address="", mounts=self._means.runtime.mounts)
             self.live = await self._means.runtime.create_sandbox(made)
+            self._doubtful = False
             host = pod["spec"].get("hostNetwork", False)
             self.address = "" if host else self.live.pod.status.pod_ip
             self.address = self.address or self._means.profile.address
@@ -55,7 +58,11 @@ class ContainerStarter:
         ready = await self._runtime_container(pod, container)
         if self._means.held(pod["metadata"]["uid"]):
             raise PodHeld("another component ends the pods of this node")
-        run = await self._means.runtime.launch_container(live.pod, ready, attempt=attempt)
+        try:
+            run = await self._means.runtime.launch_container(live.pod, ready, attempt=attempt)
+        except LastcallError:
+            self._doubtful = True
+            raise
         self.live = RunningPod(
             pod=live.pod, containers={**live.containers, container["name"]: run}, sandbox=live.sandbox
         )

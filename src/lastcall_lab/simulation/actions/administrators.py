@@ -17,10 +17,14 @@ OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshut
 
 
 async def drain_node(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
-    """``kubectl drain --ignore-daemonsets --delete-emptydir-data``; uncordoned when its time is over."""
+    """``kubectl drain --ignore-daemonsets --delete-emptydir-data``; uncordoned when its time is over.
+
+    As there only the pods that are found at the beginning are evicted.
+    """
     await _set_cordon(cluster, name, cordoned=True)
     told: set[str] = set()
-    while pods := _evictable_pods(cluster, name):
+    found = {pod["metadata"]["uid"] for pod in _evictable_pods(cluster, name)}
+    while pods := [pod for pod in _evictable_pods(cluster, name) if pod["metadata"]["uid"] in found]:
         asked = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
         refused = [pod["metadata"]["name"] for pod in asked if await _evict_pod(cluster, pod)]
         if new := [pod for pod in refused if pod not in told]:
@@ -28,6 +32,13 @@ async def drain_node(cluster: SimulatedCluster, event: ScenarioEvent, name: str)
             cluster.truth.record_notice(name, f"{abbreviate_names(new)} may not be evicted yet, and the drain waits")
         await cluster.clock.sleep(EVICTION_PAUSE if refused else _LOOK)
     cluster.truth.record_notice(name, "drained")
+    if await wait_for_end(cluster, event):
+        await _set_cordon(cluster, name, cordoned=False)
+
+
+async def cordon_node(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
+    """``kubectl cordon``; ``kubectl uncordon`` when its time is over."""
+    await _set_cordon(cluster, name, cordoned=True)
     if await wait_for_end(cluster, event):
         await _set_cordon(cluster, name, cordoned=False)
 
@@ -40,6 +51,11 @@ async def taint_out_of_service(cluster: SimulatedCluster, event: ScenarioEvent, 
 
 
 async def _set_cordon(cluster: SimulatedCluster, name: str, *, cordoned: bool) -> None:
+    """As kubectl, which does nothing if the node is so already: nobody can know then that somebody wanted it."""
+    node = await cluster.plane.admin.get(NODES, name)
+    if bool(node["spec"].get("unschedulable")) == cordoned:
+        return
+    cluster.truth.record_cordon(name, cordoned=cordoned)
     await cluster.plane.admin.patch(NODES, name, {"spec": {"unschedulable": cordoned or None}}, kind=MERGE)
 
 

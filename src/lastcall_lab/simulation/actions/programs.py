@@ -6,6 +6,7 @@ from lastcall.aio import wait_first
 from lastcall_lab.machines.power import PowerSwitch
 from lastcall_lab.simulation.actions.base import hold_trouble, wait_for_end
 from lastcall_lab.simulation.cluster import SimulatedCluster
+from lastcall_lab.simulation.machine.service_manager import RESTART_SECONDS
 from lastcall_lab.simulation.scenario import ScenarioEvent
 
 AGENT_SECONDS = 2.0
@@ -19,7 +20,7 @@ _PATIENCE = 60.0
 
 
 async def kill_agent(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
-    """Kubelet and agent die at once, or after so many steps; and are started again."""
+    """Agent and kubelet (or the agent, if the kubelet is another process) die at once or after so many steps; and start again."""
     host, machine = cluster.hosts[name], cluster.machines[name]
     process, dead = host.process, asyncio.Event()
     process.on_death(dead.set)
@@ -28,7 +29,7 @@ async def kill_agent(cluster: SimulatedCluster, event: ScenarioEvent, name: str)
         await wait_first(dead.wait(), cluster.clock.sleep(_PATIENCE))
         process.fuse = None
     else:
-        await host.stop_kubelet()
+        process.kill()
     if not dead.is_set() or machine.switch is PowerSwitch.OFF:
         return
     cluster.truth.record_fault(
@@ -36,7 +37,26 @@ async def kill_agent(cluster: SimulatedCluster, event: ScenarioEvent, name: str)
     )
     await wait_for_end(cluster, event, AGENT_SECONDS)
     if machine.is_powered and host.process is process and not machine.hung:
-        await host.start_kubelet()
+        await host.start_agent()
+
+
+async def kill_kubelet(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
+    """Its unit starts it again; where the agent is in the same process, that one too."""
+    host = cluster.hosts[name]
+    if not (cluster.machines[name].is_powered and host.kubelet):
+        return
+    process = host.process
+    host.kill_kubelet()
+    if not process.alive:
+        await cluster.clock.sleep(RESTART_SECONDS)
+        if cluster.machines[name].is_powered and host.process is process:
+            await host.start_agent()
+
+
+async def start_kubelet(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
+    """As ``systemctl start kubelet`` by hand."""
+    if cluster.machines[name].is_powered:
+        cluster.hosts[name].request_kubelet_start()
 
 
 async def kill_holder(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:

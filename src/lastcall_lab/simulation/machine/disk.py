@@ -15,6 +15,8 @@ class SimulatedDisk:
         self.full = False
         self.delay = 0.0
         """Seconds until what is written is safe."""
+        self.checkpoint = b""
+        """The file ``pods.json``, which is replaced atomically."""
 
     def create(self, shutdown_id: str) -> JournalFile:
         """FileExistsError if there is one of this name."""

@@ -7,7 +7,7 @@ storage are others', and outlive it.
 import math
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -19,8 +19,9 @@ from lastcall.adapters.kube.resources import Object
 from lastcall.adapters.kube.transport import Transport
 from lastcall.graceful.agent import AgentPorts, AgentStatus, ShutdownAgent
 from lastcall.graceful.config import AgentConfig
+from lastcall.graceful.shutdown.journal_recorder import Listener
 from lastcall.model.pods import Pod
-from lastcall.ports.node import Clock
+from lastcall.ports.node import Clock, NodeFace, PodRuntime
 from lastcall_lab.fakes.actor_runtime import ActorRuntime, ContainerScript, Delivery, Script
 from lastcall_lab.fakes.delay_limit_files import FakeLimitFiles
 from lastcall_lab.fakes.lock_keeper import FakeLockHolder, FakeLockKeeper
@@ -55,6 +56,8 @@ class SimulatedSite:
     behave: Script
     manager: ScenarioShutdownManager = ScenarioShutdownManager.LASTCALL
     boot: float = 30.0
+    propagation: float = 0.5
+    """How many seconds after the API server the nodes' proxies know of endpoints."""
     settings: KubeletSettings = field(default_factory=KubeletSettings)
     records: bool = False
     """Whether agents say in the API that their nodes go down (``NodeShutdown``), as they do in every real cluster."""
@@ -187,11 +190,26 @@ class SimulatedHost:
     async def start_kubelet(self) -> None:
         """A new life of both. AssertionError if the last one goes on: one machine never has two kubelets."""
         assert self.kubelet is None, f"{self.name} has a kubelet already"
-        self.process = VirtualProcess(self.name, on_death=self._release_agent_lock)
+        await self.start_agent()
+
+    async def start_agent(self) -> None:
+        """A new life of the process that ``kill_agent`` ends: the kubelet is in it, too."""
+        self.process = VirtualProcess(self.name, on_death=self._on_programs_end)
         self._site.truth.record_agent_start(self.name)
         self.process.start(self._run_programs(), f"{self.name}: kubelet and agent")
 
+    def kill_kubelet(self) -> None:
+        """As ``stop_kubelet``: they are one process here."""
+        self.process.kill()
+
+    def request_kubelet_start(self) -> None:
+        """Somebody starts the kubelet's unit; nothing if it runs."""
+
     # -- within --------------------------------------------------------------------------------------------------------
+
+    def _on_programs_end(self) -> None:
+        self.kubelet = None
+        self._release_agent_lock()
 
     def _release_agent_lock(self) -> None:
         """The kernel closes the agent's copy of the lock; the holder's stays."""
@@ -199,7 +217,7 @@ class SimulatedHost:
             self._keeper.die()
         if self.watchdog:
             self.watchdog.on_agent_death()
-        self._keeper = self.kubelet = self.agent = None
+        self._keeper = self.agent = None
         if self._on:
             self._site.truth.record_agent_kill(self.name)
 
@@ -210,7 +228,9 @@ class SimulatedHost:
             making = static_pods.create_static_pods(self.static_pods, self._client, self.clock)
             self.process.start(making, f"{self.name}: static pods")
         if self._site.manager is ScenarioShutdownManager.LASTCALL:
-            agent = self.agent = self._new_agent(kubelet)
+            face = KubeletNodeFace(kubelet, self.clock)
+            face.hold_pods()
+            agent = self._new_agent(face, self.runtime, [face.hear], partial(self._on_agent_status, face))
             if self.watchdog:
                 self.watchdog.start_keeper(self.process, kubelet.profile)
             self.process.start(agent.run(), f"{self.name}: agent")
@@ -231,29 +251,34 @@ class SimulatedHost:
             renewals=self.renewals,
         )
 
-    def _new_agent(self, kubelet: LabKubelet) -> ShutdownAgent:
-        face = KubeletNodeFace(kubelet, self.clock)
-        face.hold_pods()
+    def _new_agent(
+        self,
+        face: NodeFace,
+        runtime: PodRuntime,
+        listeners: Sequence[Listener],
+        on_status: Callable[[AgentStatus], None] = lambda _: None,
+    ) -> ShutdownAgent:
         self._keeper = FakeLockKeeper(self.holder)
         shutdowns = NodeShutdownRecorder(lambda: (self._agent_client,), self.name, self.clock)
         if self._site.records:
             self.process.start(shutdowns.run(), f"{self.name}: shutdown records")
-        return ShutdownAgent(
+        self.agent = ShutdownAgent(
             self._site.config,
             AgentPorts(
                 clock=self.clock,
                 logind=self.logind,
                 keeper=self._keeper,
                 limit_files=self.logind.files,
-                runtime=self.runtime,
+                runtime=runtime,
                 node=RecordingNodeFace(face, shutdowns) if self._site.records else face,
                 journals=self.disk,
             ),
             node_name=self.name,
-            boot_id=kubelet.profile.boot_id,
-            listeners=[face.hear, *([shutdowns.record_event] if self._site.records else [])],
-            on_status=partial(self._on_agent_status, face),
+            boot_id=self.profile.boot_id,
+            listeners=[*listeners, *([shutdowns.record_event] if self._site.records else [])],
+            on_status=on_status,
         )
+        return self.agent
 
     def _on_agent_status(self, face: KubeletNodeFace, status: AgentStatus) -> None:
         face.first_look(status)

@@ -32,7 +32,9 @@ def timeline_lines(
 ) -> tuple[TimelineLine, ...]:
     """Lines in order. ``lives`` are those of each workload, by its name; alike things of one second are one line."""
     pods = (one for name, found in lives for life in found for one in _life_facts(life, name))
-    machines = [_TimelineFact(one.at, _machine_text(one), "", one.node) for one in powers]
+    powers = tuple(powers)
+    beside = any(one.what == "kubelet started" for one in powers)
+    machines = [_TimelineFact(one.at, _machine_text(one, beside=beside), "", one.node) for one in powers]
     machines += [_TimelineFact(one.at, f"{one.what}: {{}}", "", one.node) for one in notices]
     found = [
         *(TimelineLine(at=event.at, topic=TimelineTopic.EVENT, text=event_sentence(event)) for event in events),
@@ -82,6 +84,9 @@ _POWERS = {
     "cancelled": "the shutdown is called off: {}",
     "agent killed": "kubelet and agent are dead: {}",
     "agent started": "kubelet and agent start: {}",
+    "kubelet started": "the kubelet starts: {}",
+    "kubelet stopped": "the kubelet is stopped: {}",
+    "kubelet killed": "the kubelet is dead: {}",
     "holder killed": "the holder of the lock is dead: {}",
     "logind restarted": "logind begins anew: {}",
     "no bus": "D-Bus is lost: {}",
@@ -98,7 +103,13 @@ _POWERS = {
 }
 
 
-def _machine_text(one: MachineEvent) -> str:
+_AGENT_ALONE = {"agent killed": "the agent is dead: {}", "agent started": "the agent starts: {}"}
+"""Where the kubelet is another process."""
+
+
+def _machine_text(one: MachineEvent, *, beside: bool) -> str:
+    if beside and one.what in _AGENT_ALONE:
+        return _AGENT_ALONE[one.what]
     if one.what == "pressed":
         return f"a shutdown begins, {one.amount:g} s are granted: {{}}"
     return _POWERS[one.what]

@@ -9,10 +9,21 @@ from lastcall.model.pods import Pod
 from lastcall.model.shutdown import PhasePlan
 from lastcall_lab.simulation.rules.arithmetic import DEFAULT_GRACE
 from lastcall_lab.simulation.scenario import FailoverSettings
-from lastcall_lab.simulation.truth import ContainerEvent, FenceOrder, MachineEvent, TerminationRequest
+from lastcall_lab.simulation.truth import (
+    ContainerEvent,
+    FenceOrder,
+    JobFailures,
+    MachineEvent,
+    NodeObjectState,
+    Noted,
+    TerminationRequest,
+)
 from lastcall_lab.volumes.volume_events import VolumeEvent
 
 NEVER = math.inf
+
+TRAFFIC_SECONDS = 2.0
+"""The longest wait for Services where the configuration says nothing (docs/reference/configuration.md)."""
 
 
 class Invariant(Enum):
@@ -36,6 +47,10 @@ class Invariant(Enum):
     LIMITS = "no more machines are fenced than the policy allows"
     ENDS = "every operation ends, or says what it waits for"
     OTHERS = "nothing of others is changed"
+    KUBELET_BACK = "the kubelet is always started again"
+    UNDONE = "a node says of a shutdown what is so, and nothing afterwards"
+    TRAFFIC = "no SIGTERM while Services send traffic, within the wait for that"
+    JOB = "no Job counts a pod as failed that a shutdown has ended, if its policy ignores that"
 
 
 @dataclass(frozen=True)
@@ -75,6 +90,15 @@ class RunRecord:
     """When objects were first what they had been before: etcd was restored, or a program began with an old list."""
     bounded: bool = True
     """Whether grace and phase also bound how long an end takes: lastcall promises that, a kubelet does not."""
+    beside: bool = False
+    """Whether kubelet and agent are two programs, so that the agent writes what follows; else it is empty."""
+    node_objects: Sequence[Noted[NodeObjectState]] = ()
+    cordons: Sequence[Noted[bool]] = ()
+    endpoints: Sequence[Noted[bool]] = ()
+    job_failures: Sequence[Noted[JobFailures]] = ()
+    clear_network: Sequence[Noted[bool]] = ()
+    traffic: float = TRAFFIC_SECONDS
+    """The longest wait for Services, in seconds (``traffic.limitSeconds``)."""
 
     @property
     def requested_seconds(self) -> float:

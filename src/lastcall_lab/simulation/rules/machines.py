@@ -16,6 +16,9 @@ from lastcall_lab.simulation.rules.termination_reasons import TerminationReasons
 LINGER = 5.0
 """Seconds after the last pod's end in which the lock must be released: its last status is waited for."""
 
+FOUND_WITHIN = 3.5
+"""Seconds within which an agent has found what a kubelet has started that somebody had started: it lists every two."""
+
 _JUST = 1e-6
 """Before the button: what dies of the power's going dies later than that."""
 
@@ -31,7 +34,8 @@ def find_violations(facts: RunFacts) -> Iterator[InvariantViolation]:
         return
     reasons = TerminationReasons(facts)
     for shutdown in facts.shutdowns:
-        yield from _judge_starts(facts, shutdown)
+        if not facts.run.beside:
+            yield from _judge_starts(facts, shutdown)
         if not shutdown.may_be_stale:
             yield from _judge_order(facts, reasons, shutdown)
         if facts.run.plan:
@@ -71,7 +75,7 @@ def _judge_order(
     ran = [
         one
         for one in facts.lives_on(shutdown.node)
-        if one.is_alive_at(shutdown.at) and not _is_wanted(facts, one, shutdown.until)
+        if one.is_alive_at(shutdown.at) and not _is_wanted(facts, one, shutdown)
     ]
     for life in ran:
         at = life.first_signal_since(shutdown.at)
@@ -88,9 +92,9 @@ def _judge_order(
                 break
 
 
-def _is_wanted(facts: RunFacts, life: ContainerLife, until: float) -> bool:
-    ended = until if life.ended is None else min(until, life.ended)
-    return any(one.at < ended for one in facts.asked.get(life.uid, ()))
+def _is_wanted(facts: RunFacts, life: ContainerLife, shutdown: ShutdownHistory) -> bool:
+    ended = shutdown.until if life.ended is None else min(shutdown.until, life.ended)
+    return any(one.at < ended for one in facts.requests_of_others(life, shutdown))
 
 
 def _had_time(
@@ -119,7 +123,8 @@ def _judge_lock(facts: RunFacts, shutdown: ShutdownHistory) -> Iterator[Invarian
     down = shutdown.down
     if down is None or down >= _held_until(facts, shutdown) - SOON:
         return
-    alive = [life for life in facts.lives_on(node) if life.is_alive_at(down) and life.began <= shutdown.noticed]
+    known = max(shutdown.noticed, down - FOUND_WITHIN) if facts.run.beside else shutdown.noticed
+    alive = [life for life in facts.lives_on(node) if life.is_alive_at(down) and life.began <= known]
     if alive and not _was_lock_killed(machine, shutdown.at, down):
         names = ", ".join(sorted({facts.run.pod_name(life.uid) for life in alive}))
         yield InvariantViolation(down, Invariant.LOCK_LOST, f"{node} went down although there was time for {names}")

@@ -5,7 +5,6 @@ This is lastcall's promise alone: where a kubelet ends the pods, one that ignore
 
 from collections.abc import Iterator
 
-from lastcall_lab.simulation.container_lives import ContainerLife
 from lastcall_lab.simulation.rules.arithmetic import AFTER_TERM, share_seconds
 from lastcall_lab.simulation.rules.base import MARGIN, SOON, Invariant, InvariantViolation
 from lastcall_lab.simulation.rules.run_facts import RunFacts, ShutdownHistory
@@ -58,13 +57,9 @@ def _phase_starts(facts: RunFacts, shutdown: ShutdownHistory) -> dict[int, float
             at is None
             or at > shutdown.until
             or not life.is_alive_at(shutdown.at)
-            or _is_termination_requested(facts, life, at)
+            or any(one.at <= at for one in facts.requests_of_others(life, shutdown))
         ):
             continue
         index = facts.phase_of_pod(life.uid)
         found[index] = min(at, found.get(index, at))
     return found
-
-
-def _is_termination_requested(facts: RunFacts, life: ContainerLife, at: float) -> bool:
-    return any(one.at <= at for one in facts.asked.get(life.uid, ()))

@@ -20,6 +20,11 @@ ARMED_WITHIN = 2.0
 """Seconds within which an agent that lives holds a lock, if logind gives one; also after a shutdown was called off."""
 
 
+def agent_name(node: str) -> str:
+    """The process of the agent that is a program of its own."""
+    return f"{node}/agent"
+
+
 class TroubleSpans(tuple[TimeSpan, ...]):
     """When something was so; both ends belong to a span."""
 
@@ -43,6 +48,12 @@ class MachineHistory:
     no_runtime: TroubleSpans
     full: TroubleSpans
     lost: Sequence[float]
+    cut_off: TroubleSpans
+    """It was cut off from the control plane."""
+    kubelets: TroubleSpans
+    """The lives of a kubelet that is a program of its own."""
+    kubelet_deaths: Sequence[float]
+    """When it was killed from outside."""
 
     def is_troubled(self, begin: float, end: float) -> bool:
         """Somebody was dead or away: what began then may have been done later than it began."""
@@ -108,6 +119,11 @@ class RunFacts:
         """The containers that have lived there."""
         return self._on.get(node, ())
 
+    def requests_of_others(self, life: ContainerLife, shutdown: "ShutdownHistory") -> Iterable[TerminationRequest]:
+        """That it is to end, without what the agent itself deletes in this shutdown: so it ends pods in their phases."""
+        own = agent_name(life.node)
+        return (one for one in self.asked.get(life.uid, ()) if one.by != own or one.at < shutdown.at)
+
     def phase_of_pod(self, uid: str) -> int:
         """Of a pod."""
         spec = self.run.pods[uid].spec
@@ -168,6 +184,9 @@ def _machine_history(powers: Sequence[MachineEvent]) -> MachineHistory:
         no_runtime=_trouble_spans(powers, ("no runtime",), ("no runtime over",)),
         full=_trouble_spans(powers, ("disk full",), ("disk full over",)),
         lost=[one.at for one in powers if one.what == "holder killed"],
+        cut_off=_trouble_spans(powers, ("partition",), ("mended", "off")),
+        kubelets=_trouble_spans(powers, ("kubelet started",), ("kubelet stopped", "kubelet killed", "off", "hang")),
+        kubelet_deaths=[one.at for one in powers if one.what == "kubelet killed"],
     )
 
 

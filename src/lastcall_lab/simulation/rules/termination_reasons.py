@@ -11,7 +11,11 @@ from lastcall_lab.simulation.container_lives import ContainerLife
 from lastcall_lab.simulation.rules import arithmetic
 from lastcall_lab.simulation.rules.arithmetic import AFTER_TERM, LEAST_GRACE
 from lastcall_lab.simulation.rules.base import MARGIN, NEVER, SOON
-from lastcall_lab.simulation.rules.run_facts import RunFacts, ShutdownHistory
+from lastcall_lab.simulation.rules.run_facts import RunFacts, ShutdownHistory, agent_name
+from lastcall_lab.simulation.truth import TerminationRequest
+
+FIRST_ANSWERS = 0.3
+"""Seconds for which the first SIGTERM waits for the API server at the most, with a margin."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +60,14 @@ class TerminationReasons:
 
     def _api_requests(self, life: ContainerLife, at: float) -> Iterator[TerminationReason]:
         for one in self._facts.asked.get(life.uid, ()):
-            if one.at <= at:
+            if one.at <= at and self._is_heard(life, one, at):
                 polite = one.at + max(one.grace, LEAST_GRACE) - SOON
                 yield TerminationReason(one.at, polite, polite, NEVER if one.grace else polite)
+
+    def _is_heard(self, life: ContainerLife, asked: TerminationRequest, at: float) -> bool:
+        """What the agent itself deletes it ends by its phase's time; another reason is it for a kubelet alone."""
+        kubelets = self._facts.machines[life.node].kubelets
+        return asked.by != agent_name(life.node) or kubelets.overlaps(asked.at, at)
 
     def _shutdown_reasons(self, life: ContainerLife, at: float) -> Iterator[TerminationReason]:
         """What was begun before a shutdown was called off goes on."""
@@ -102,6 +111,8 @@ class TerminationReasons:
         began = min(first, life.first_signal_since(0.0) or first)
         if machine.is_troubled(shutdown.at, began):
             began = start
+        if self._facts.run.beside:  # the wait for Services is part of the grace period
+            began = max(shutdown.at, began - self._facts.run.traffic - FIRST_ANSWERS)
         end = min(start + max(given, MARGIN), max(self._facts.lock_deadline(shutdown, shutdown.at), start))
         last = end - min(MARGIN, (end - start) / 2) - SOON
         polite = min(began + self._facts.run.grace_seconds(life.uid), start + given) - SOON

@@ -109,7 +109,10 @@ TOP: Table = {
         + ", ".join(f"`{field}: {value}`" for field, value in AGENT.items()),
     ),
     "shutdownManager": FieldRule(
-        "manager", _read_manager, "who ends the pods: `lastcall`, `kubelet` or `none`; `lastcall`"
+        "manager",
+        _read_manager,
+        "who ends the pods: `lastcall` with the lab's kubelet in one process; `lastcall-beside-kubelet`, which stops the"
+        " kubelet as on a real cluster; `kubelet` or `none`; `lastcall`",
     ),
     "controller": FieldRule(
         "failover", _read_controller, "`lastcall`, or a mapping of the fields below: who fails nodes over; nobody"

@@ -55,6 +55,7 @@ EVENTS: Sequence[SentenceForm[Verb]] = (
         "drain {nodes}[ for {lasts}]",
         "as `kubectl drain --ignore-daemonsets`; so long after it is empty it is uncordoned",
     ),
+    _event_form(Verb.CORDON, "cordon {nodes}[ for {lasts}]", "as `kubectl cordon`, and then `kubectl uncordon`"),
     _event_form(
         Verb.OUT_OF_SERVICE,
         "taint {nodes} out of service[ for {lasts}]",
@@ -63,8 +64,18 @@ EVENTS: Sequence[SentenceForm[Verb]] = (
     _event_form(
         Verb.KILL_AGENT,
         "kill the agent of {nodes}[ after {number} step{s}][ for {lasts}]",
-        "SIGKILL for kubelet and agent, at once or after so many more steps of theirs; started again after 2s unless it"
-        " is said",
+        "SIGKILL for kubelet and agent, or for the agent alone if it is `lastcall-beside-kubelet`; at once or after so many"
+        " more steps; started again after 2s unless it is said",
+    ),
+    _event_form(
+        Verb.KILL_KUBELET,
+        "kill the kubelet of {nodes}",
+        "SIGKILL; its unit starts it again after 10s. Unless it is `lastcall-beside-kubelet`, the agent dies with it",
+    ),
+    _event_form(
+        Verb.START_KUBELET,
+        "start the kubelet of {nodes}",
+        "somebody starts its unit, also if the agent has stopped it for a shutdown; nothing if it runs",
     ),
     _event_form(
         Verb.KILL_HOLDER, "kill the lock holder of {nodes}", "the process that keeps the lock beside the agent"

@@ -10,6 +10,7 @@ import yaml
 from lastcall import names
 from lastcall.graceful.config import AgentConfig
 from lastcall.model.shutdown import ShutdownMode
+from lastcall.model.traffic import TrafficSettings
 from lastcall.model.watchdog import WatchdogSettings
 from lastcall.report.formatting import format_exact_duration
 from lastcall_lab.simulation.scenario import (
@@ -147,7 +148,17 @@ def _agent_fields(agent: AgentConfig | None) -> Mapping[str, Any]:
         return {}
     groups = [_ShortMapping(priority=one.priority, shutdownGracePeriodSeconds=one.seconds) for one in agent.groups]
     mode = "" if agent.mode is ShutdownMode.ENFORCE else agent.mode.value
-    return {**_without_empty(shutdownGracePeriodByPodPriority=groups, mode=mode), **_watchdog_fields(agent.watchdog)}
+    traffic = _traffic_fields(agent.traffic)
+    own = _without_empty(shutdownGracePeriodByPodPriority=groups, mode=mode, traffic=traffic)
+    return {**own, **_watchdog_fields(agent.watchdog)}
+
+
+def _traffic_fields(traffic: TrafficSettings) -> Mapping[str, Any]:
+    """Those that are not as ever."""
+    said = {"limitSeconds": traffic.limit_seconds, "settleSeconds": traffic.settle_seconds}
+    plain = TrafficSettings()
+    usual = {"limitSeconds": plain.limit_seconds, "settleSeconds": plain.settle_seconds}
+    return _ShortMapping({name: seconds for name, seconds in said.items() if seconds != usual[name]})
 
 
 def _watchdog_fields(settings: WatchdogSettings | None) -> Mapping[str, Any]:

@@ -66,6 +66,19 @@ async def test_a_kubelet_that_writes_ready_is_corrected_and_the_lease_is_renewed
 
 
 @in_cluster
+async def test_what_a_kubelet_writes_before_it_is_stopped_is_corrected_at_once(cluster):
+    cluster.kubelet.slow = 0.05
+    begun = asyncio.ensure_future(cluster.face.begin_shutdown(100))
+    await cluster.clock.sleep(0.02)
+    assert (await cluster.conditions())[names.READY] == ("False", "KubeletNotReady")
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "posting ready"}
+    await cluster.admin.patch(NODES, "n1", {"status": {"conditions": [ready]}}, subresource="status")
+    await begun
+    await cluster.clock.sleep(0.1)
+    assert (await cluster.conditions())[names.READY] == ("False", "KubeletNotReady")
+
+
+@in_cluster
 async def test_a_server_that_does_not_answer_costs_a_quarter_of_a_second_in_all(cluster):
     live = await cluster.make_pod("web")
     await cluster.make_slice(live)

@@ -133,7 +133,10 @@ lasts: tomorrow
         ("nodes: 0", "nodes: 0: must be a whole number from 1 to 5000"),
         ("nodes: []", "nodes: []: must be a list that is not empty"),
         ("nodes: [{domains: {rack: []}}]", 'nodes[0].domains: {"rack": []}: rack: must be a list that is not empty'),
-        ("shutdownManager: systemd", 'shutdownManager: "systemd": must be lastcall, kubelet or none'),
+        (
+            "shutdownManager: systemd",
+            'shutdownManager: "systemd": must be lastcall, lastcall-beside-kubelet, kubelet or none',
+        ),
         ("agent: {shutdownGracePeriod: 30}", "agent.shutdownGracePeriod: 30: must be a duration as text"),
         ("agent: {mood: good}", 'agent.mood: "good": unknown field, did you mean mode?'),
         ("agent: 30s", 'agent: "30s": must be a mapping: the fields of an AgentConfiguration'),
