@@ -162,6 +162,21 @@ CONTAINERS_READY = _define_name("condition", "ContainersReady", "of pods")
 SHUTDOWN_IN_PROGRESS = _define_name(
     "condition", "GracefulNodeShutdownInProgress", "True on a Node that shuts down (KEP-5683)"
 )
+SOURCES_FAIL = _define_name(
+    "condition",
+    "DeadlineSourcesUnreachable",
+    "True on a Node while a source of `deadlines` has not answered for a minute",
+)
+INTERRUPTION_LIKELY = _define_name(
+    "condition",
+    "InterruptionLikely",
+    "True on a Node while a source of `deadlines` warns without a notice: a rebalance recommendation, a machine on battery",
+)
+WARNING_CORDON = _define_name(
+    "annotation",
+    f"{GROUP}/cordoned-by-warning",
+    "on a Node that lastcall cordoned because of a rebalance recommendation; removed when that is undone",
+)
 DRAIN_IN_PROGRESS = _define_name("condition", "DrainInProgress", "True on a Node while its pods are removed (KEP-5683)")
 READY_REASON = _define_name("reason", "KubeletReady", "of the node's Ready=True")
 READY_MESSAGE = _define_name("message", "lastcall's node is ready", "of the node's Ready=True")

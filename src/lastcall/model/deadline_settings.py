@@ -29,15 +29,23 @@ class AzureEventType(Enum):
     REDEPLOY = "Redeploy"
 
 
+class RebalanceAction(Enum):
+    """What a rebalance recommendation leads to, apart from the warning."""
+
+    IGNORE = "Ignore"
+    CORDON = "Cordon"
+
+
 class SocketSettings(Facts, frozen=True):
     """A Unix socket of root's in the state directory, for scripts: ``lastcall shutdown-notice``."""
 
 
 class Ec2SpotSettings(Facts, frozen=True):
-    """The interruption notice of a spot instance, and the rebalance recommendation, which is only reported."""
+    """The interruption notice of a spot instance, and the rebalance recommendation, which ends nothing."""
 
     endpoint: Annotated[str, Meta(pattern=_URL)] = METADATA
     poll_seconds: Poll = 5.0
+    rebalance: RebalanceAction = RebalanceAction.IGNORE
 
 
 class GcpSettings(Facts, frozen=True):

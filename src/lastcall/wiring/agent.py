@@ -18,6 +18,7 @@ from lastcall.adapters.csi.kubelet_directories import ROOT
 from lastcall.adapters.host.boot import boot_id
 from lastcall.adapters.host.clock import SystemClock, monotonic_usec
 from lastcall.adapters.kube.metrics_readers import MetricsReaders
+from lastcall.adapters.kube.node_objects import KubeNodeObjects
 from lastcall.adapters.kube.node_shutdown_recorder import RecordingNodeFace
 from lastcall.adapters.kube.secure_metrics import SecureMetrics, SecureMetricsSettings, serve_secure_metrics
 from lastcall.adapters.logind.delay_limit_files import LogindConf
@@ -40,6 +41,7 @@ from lastcall.graceful.shutdown.journal_recorder import Listener
 from lastcall.graceful.state_machine import AgentState
 from lastcall.model.shutdown import JournalEvent, PodStarted, from_lines
 from lastcall.model.shutdown_fold import fold_events
+from lastcall.ports.cluster import NodeObjects
 from lastcall.ports.node import DelayLimitFiles, LockKeeper, Logind, NodeFace, PodRuntime
 from lastcall.wiring.cluster import cluster_node_face
 from lastcall.wiring.config import is_shutdown_under_way, load_config, load_starting_config
@@ -88,8 +90,10 @@ class AgentProgram:
         watchdog: Keeping | None = None,
         metrics: AgentMetrics | None = None,
         finishes_shutdown: bool = False,
+        node_objects: NodeObjects | None = None,
     ) -> None:
         self._settings = settings
+        self._node_objects = node_objects
         self._clock = SystemClock()
         self._metrics = metrics or AgentMetrics()
         self._journals = JournalFiles(settings.state_dir)
@@ -145,6 +149,7 @@ class AgentProgram:
             clock=self._clock,
             state_dir=self._settings.state_dir,
             metrics=self._metrics,
+            objects=self._node_objects,
         )
 
     def _request_stop(self) -> None:
@@ -386,6 +391,7 @@ async def run_agent_beside_kubelet(
             watchdog=watchdog,
             metrics=metrics,
             finishes_shutdown=in_cluster,
+            node_objects=KubeNodeObjects(lambda: own_pods.client, settings.node_name),
         ).run()
 
 

@@ -16,14 +16,16 @@ from lastcall.adapters.telemetry.agent_metrics import AgentMetrics
 from lastcall.aio import cancel_and_wait
 from lastcall.errors import InvalidInput
 from lastcall.graceful.agent import ShutdownAgent
+from lastcall.graceful.cluster.source_reporter import SourceReporter
 from lastcall.graceful.deadlines.findings import SourceFinding
 from lastcall.graceful.deadlines.metadata_feeds import AzureFeed, Ec2Feed, GcpFeed
 from lastcall.graceful.deadlines.power_supply import supply_finding
 from lastcall.graceful.deadlines.socket_requests import parse_request, plan_answer, requested_notice
 from lastcall.graceful.deadlines.source_watch import SourceWatch
 from lastcall.graceful.state_machine import AgentState
-from lastcall.model.deadline_settings import DeadlineSettings, NutSettings
+from lastcall.model.deadline_settings import DeadlineSettings, NutSettings, RebalanceAction
 from lastcall.model.shutdown_notice import NoticeSource
+from lastcall.ports.cluster import NodeObjects
 from lastcall.ports.node import Clock
 
 GCP_PAUSE = 1.0
@@ -39,13 +41,18 @@ class DeadlineSources:
     clock: Clock
     state_dir: Path
     metrics: AgentMetrics
+    objects: NodeObjects | None = None
+    """Where the sources' standing is written; None without an API server."""
 
     @contextlib.asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
         """Asks the sources, and serves the socket, while the context lasts."""
         async with contextlib.AsyncExitStack() as opened:
-            for watch in self._build_watches():
-                task = asyncio.create_task(watch.run(), name="deadlines")
+            reporter = self._build_reporter()
+            watches = self._build_watches(reporter)
+            loops = [watch.run() for watch in watches] + ([reporter.run()] if reporter and watches else [])
+            for loop in loops:
+                task = asyncio.create_task(loop, name="deadlines")
                 opened.push_async_callback(cancel_and_wait, task)
             if self.settings.socket:
                 await opened.enter_async_context(serve_notices(self.state_dir / SOCKET_NAME, self.answer_request))
@@ -65,34 +72,47 @@ class DeadlineSources:
             self.agent.put_notice(notice, replace=True)
         return msgspec.json.encode(plan_answer(self.agent.notices, self.agent.outlook, now=now))
 
-    def _build_watches(self) -> list[SourceWatch]:
+    def _build_reporter(self) -> SourceReporter | None:
+        ec2 = self.settings.ec2
+        cordons = [NoticeSource.EC2.value] if ec2 and ec2.rebalance is RebalanceAction.CORDON else []
+        return SourceReporter(self.objects, self.clock, cordons=frozenset(cordons)) if self.objects else None
+
+    def _build_watches(self, reporter: SourceReporter | None) -> list[SourceWatch]:
         settings, watches = self.settings, []
         if settings.ec2:
             feed = Ec2Feed(HttpMetadataService(settings.ec2.endpoint), self.clock)
-            watches.append(self._build_watch(NoticeSource.EC2, feed.look, settings.ec2.poll_seconds))
+            watches.append(self._build_watch(reporter, NoticeSource.EC2, feed.look, settings.ec2.poll_seconds))
         if settings.gcp:
             gcp = GcpFeed(HttpMetadataService(settings.gcp.endpoint), self.clock)
-            watches.append(self._build_watch(NoticeSource.GCP, gcp.look, settings.gcp.poll_seconds, pause=GCP_PAUSE))
+            watches.append(
+                self._build_watch(reporter, NoticeSource.GCP, gcp.look, settings.gcp.poll_seconds, pause=GCP_PAUSE)
+            )
         if settings.azure:
             azure = AzureFeed(
                 HttpMetadataService(settings.azure.endpoint), self.clock, settings.azure, self._have_pods_ended
             )
-            watches.append(self._build_watch(NoticeSource.AZURE, azure.look, settings.azure.poll_seconds))
+            watches.append(self._build_watch(reporter, NoticeSource.AZURE, azure.look, settings.azure.poll_seconds))
         if settings.nut:
             look = functools.partial(
                 self._look_at_supply, UpscCommand(settings.nut.command, settings.nut.ups), settings.nut
             )
-            watches.append(self._build_watch(NoticeSource.NUT, look, settings.nut.poll_seconds))
+            watches.append(self._build_watch(reporter, NoticeSource.NUT, look, settings.nut.poll_seconds))
         return watches
 
     def _build_watch(
         self,
+        reporter: SourceReporter | None,
         source: NoticeSource,
         look: Callable[[], Awaitable[SourceFinding]],
         seconds: float,
         *,
         pause: float | None = None,
     ) -> SourceWatch:
+        def record_look(warning: str, failure: str) -> None:
+            self.metrics.set_deadline_source(source.value, warning, failure)
+            if reporter:
+                reporter.record_look(source.value, warning, failure)
+
         return SourceWatch(
             source,
             look,
@@ -100,7 +120,7 @@ class DeadlineSources:
             clock=self.clock,
             pause=seconds if pause is None else pause,
             pause_after_failure=seconds,
-            on_look=functools.partial(self.metrics.set_deadline_source, source.value),
+            on_look=record_look,
         )
 
     async def _look_at_supply(self, supply: UpscCommand, settings: NutSettings) -> SourceFinding:

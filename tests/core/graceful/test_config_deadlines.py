@@ -50,7 +50,7 @@ def test_each_source_is_on_when_it_is_there():
         ("{azure: {eventTypes: [Freeze]}}", 'deadlines.azure.eventTypes[0]: "Freeze": must be '),
         ("{azure: {acknowledge: 1}}", "deadlines.azure.acknowledge: 1: must be true or false"),
         ("{leadSeconds: -1}", "deadlines.leadSeconds: -1: must be a number >= 0"),
-        ("{ec2: {rebalance: Cordon}}", "deadlines.ec2.rebalance: "),
+        ("{ec2: {rebalance: Drain}}", 'deadlines.ec2.rebalance: "Drain": must be '),
     ],
 )
 def test_what_is_wrong_is_told_with_field_value_and_rule(text, said):

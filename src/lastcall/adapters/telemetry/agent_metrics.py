@@ -113,9 +113,9 @@ class AgentMetrics:
         self._dog_bound.set(bound)
         self._dog_nodes.set(nodes)
 
-    def set_deadline_source(self, source: str, answers: bool, warning: str) -> None:
-        """Records one look at a source of deadlines."""
-        self._source.labels(source=source).set(answers)
+    def set_deadline_source(self, source: str, warning: str, failure: str) -> None:
+        """Records one look at a source of deadlines; ``failure`` is empty if it has answered."""
+        self._source.labels(source=source).set(not failure)
         self._warns.labels(source=source).set(bool(warning))
 
     def set_notices(self, deadlines: Mapping[str, float], *, since_boot: float) -> None:

@@ -25,7 +25,7 @@ class NoticeTaker(Protocol):
 
 
 class SourceWatch:
-    """One source. ``on_look`` gets whether it has answered, and its warning, after each look."""
+    """One source. ``on_look`` gets its warning and why it has not answered, after each look; "" for none."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class SourceWatch:
         clock: Clock,
         pause: float,
         pause_after_failure: float,
-        on_look: Callable[[bool, str], None] = lambda *_: None,
+        on_look: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
         self._source = source
         self._look = look
@@ -73,12 +73,12 @@ class SourceWatch:
         if found.warning and found.warning != self._warning:
             log.warning("%s: %s", self._source.value, found.warning)
         self._warning = found.warning
-        self._on_look(True, found.warning)
+        self._on_look(found.warning, "")
         return True
 
     def _note_failure(self, why: str) -> bool:
         if why != self._failure:
             log.warning("%s cannot be asked whether the machine goes down: %s", self._source.value, why)
         self._failure = why
-        self._on_look(False, self._warning)
+        self._on_look(self._warning, why)
         return False

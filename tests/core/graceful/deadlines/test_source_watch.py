@@ -108,14 +108,14 @@ async def test_a_source_that_fails_begins_and_withdraws_nothing():
     failures = [Unavailable("away"), UnreadableAnswer("garbage"), ZeroDivisionError("a bug")]
     told, reported = await looks(SourceFinding(notice=notice()), *failures)
     assert told == [notice()]
-    assert reported == [(True, ""), (False, ""), (False, ""), (False, "")]
+    assert reported == [("", ""), ("", "away"), ("", "garbage"), ("", "ZeroDivisionError: a bug")]
 
 
 @in_virtual_time
 async def test_a_source_that_says_no_withdraws_and_a_warning_is_no_notice():
     told, reported = await looks(SourceFinding(notice=notice()), SourceFinding(warning="take care"))
     assert told == [notice(), NoticeSource.EC2]
-    assert reported[-1] == (True, "take care")
+    assert reported[-1] == ("take care", "")
 
 
 @in_virtual_time
