@@ -391,7 +391,7 @@ async def run_agent_beside_kubelet(
             watchdog=watchdog,
             metrics=metrics,
             finishes_shutdown=in_cluster,
-            node_objects=KubeNodeObjects(lambda: own_pods.client, settings.node_name),
+            node_objects=KubeNodeObjects(lambda: own_pods.client, settings.node_name, SystemClock()),
         ).run()
 
 

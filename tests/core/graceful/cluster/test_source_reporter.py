@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from support.agents.face_cluster import in_cluster
 
 from lastcall import names
 from lastcall.aio import cancel_and_wait
@@ -127,3 +128,23 @@ async def test_an_api_server_that_is_away_is_tried_again(clock, objects, reporte
     objects.connected = True
     await clock.sleep(10)
     assert objects.written == [["False", "False"]]
+
+
+@in_cluster
+async def test_at_an_api_server_as_the_kubelet_a_shutdown_in_between_leaves_the_cordon(cluster):
+    reporter = SourceReporter(cluster._objects, cluster.clock, cordons=frozenset({"EC2"}))
+    running = asyncio.create_task(reporter.run())
+    reporter.record_look("EC2", "rebalance", "")
+    await cluster.clock.sleep(10)
+    assert (await cluster.conditions())[names.INTERRUPTION_LIKELY] == ("True", "SourcesWarn")
+    assert (await cluster.node())["spec"]["unschedulable"] is True
+    await cluster.face.begin_shutdown(cluster.clock.boottime() + 100)
+    await cluster.clock.sleep(2)
+    await cluster.face.mark_ready()
+    assert (await cluster.node())["spec"]["unschedulable"] is True, "EC2 still recommends to move work away"
+    assert names.INTERRUPTION_LIKELY in await cluster.conditions()
+    reporter.record_look("EC2", "", "")
+    await cluster.clock.sleep(10)
+    assert "unschedulable" not in (await cluster.node())["spec"]
+    assert names.WARNING_CORDON not in (await cluster.node())["metadata"].get("annotations", {})
+    await cancel_and_wait(running)
