@@ -83,6 +83,7 @@ def test_a_damaged_file_is_a_problem_and_no_traceback(root, data):
 def test_the_directory_of_another_pod_may_be_of_any_volume_if_its_file_is_damaged(root):
     add(root, "kubernetes.io~csi", "pv-1", DATA)
     add(root, "kubernetes.io~csi", "pv-2", "{", uid="u2")
+    add(root, "kubernetes.io~csi", "left-over", uid="u3")
     found = KubeletDirectories(str(root)).list_csi_volumes()
     assert [(one.uid, one.driver) for one in found] == [("u1", "d.example.com"), ("u2", "")]
 

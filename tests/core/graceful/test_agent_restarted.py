@@ -230,3 +230,21 @@ async def test_a_soft_reboot_that_is_over_is_no_cancelled_shutdown(machine):
     assert (record.outcome, record.how) == (ShutdownOutcome.COMPLETED, "soft-reboot")
     assert machine.node.told[-1][1] == "back", "what the shutdown changed of the Node is undone"
     assert machine.status.armed
+
+
+@on_machine(groups=phases((0, 10), (2_000_000_000, 10)))
+async def test_an_agent_killed_while_it_unmounts_is_continued_by_the_next_one(machine):
+    machine.runtime.add(pod("db", uid="db"), {"main": ContainerScript(after_term=1)})
+    machine.runtime.add(pod("web", uid="web"), {"main": ContainerScript(after_term=1)})
+    machine.node.unmounts = ("db", "web")
+    machine.node.slow_end = {"db": math.inf}
+    await machine.going_down(2)
+    await machine.kill_agent()
+    machine.node.slow_end = {"db": 3.0}
+    await machine.start_agent()
+    await machine.off()
+    assert len(machine.node.whens("ended db")) == 2
+    assert len(machine.node.whens("ended web")) == 1, "its volumes were unmounted already"
+    [record] = machine.disk.records()
+    assert {one.name: one.unmounted is not None for one in record.pods} == {"db": True, "web": True}
+    assert [one.outcome for one in record.pods] == [PodOutcome.GRACEFUL, PodOutcome.GRACEFUL]

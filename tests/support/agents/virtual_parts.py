@@ -57,6 +57,8 @@ class RecordingNode:
     """The shutdowns after which it was told to clean up."""
     unmounts: tuple = ()
     """The pods by name whose volumes it says are unmounted."""
+    slow_end: dict = field(default_factory=dict)
+    """How long the end of each pod, by name, takes, because its volumes are unmounted."""
 
     def _note(self, what):
         self.told.append((self.clock.boottime(), what))
@@ -84,6 +86,7 @@ class RecordingNode:
 
     async def report_pod_ended(self, live, exit_codes):
         self._note(f"ended {live.pod.metadata.name}")
+        await self.clock.sleep(self.slow_end.get(live.pod.metadata.name, 0.0))
         return live.pod.metadata.name in self.unmounts
 
     async def report_finished(self):

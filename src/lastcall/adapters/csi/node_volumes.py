@@ -68,17 +68,17 @@ class CsiNodeVolumes:
             has_stage = self._directories.stage_path(volume).parent.exists() if volume.driver else False
         except (OSError, ValueError) as error:
             raise Unavailable(f"the mounts of {volume.title} are not known: {error}") from error
-        target = self._directories.real_path(self._directories.target_path(volume))
-        stage = self._directories.real_path(self._directories.stage_path(volume)) if volume.driver else target
-        subpaths = self._directories.real_path(self._directories.subpath_directory(volume))
+        target, stage, subpaths = self._directories.real_paths(
+            self._directories.target_path(volume),
+            self._directories.stage_path(volume) if volume.driver else self._directories.target_path(volume),
+            self._directories.subpath_directory(volume),
+        )
         own = [*mounts_at(mounts, target), *mounts_at(mounts, stage)]
         filesystems = frozenset(mount.filesystem for mount in own) | known
-        covered = (target, stage, subpaths, *self._paths_of_others(volume, others))
-        elsewhere = [
-            mount.path
-            for mount in mounts
-            if shares_filesystem(mount, filesystems) and not any(is_below(mount.path, path) for path in covered)
-        ]
+        elsewhere = [mount.path for mount in mounts if shares_filesystem(mount, filesystems)]
+        elsewhere = _outside(elsewhere, (target, stage, subpaths))
+        if elsewhere:  # looking for another reason costs more than everything else
+            elsewhere = _outside(elsewhere, self._paths_of_others(volume, others))
         return VolumeState(
             subpaths=_last_first(mounts_below(mounts, subpaths)),
             target=next(iter(_last_first(mounts_below(mounts, target))), ""),
@@ -91,11 +91,12 @@ class CsiNodeVolumes:
 
     def _paths_of_others(self, volume: MountedVolume, others: Sequence[MountedVolume]) -> list[str]:
         """Directories of the other volumes, which explain mounts of a file system that several volumes share."""
-        paths: list[str | Path] = []
+        paths: list[Path] = []
         for other in others:
             if other.driver and not _is_same_volume(other, volume):
-                paths += (other.path, self._directories.stage_path(other), self._directories.subpath_directory(other))
-        return [self._directories.real_path(path) for path in paths]
+                stage = self._directories.stage_path(other)
+                paths += (Path(other.path), stage, self._directories.subpath_directory(other))
+        return self._directories.real_paths(*paths)
 
 
 def _is_same_directory(one: MountedVolume, other: MountedVolume) -> bool:
@@ -105,6 +106,10 @@ def _is_same_directory(one: MountedVolume, other: MountedVolume) -> bool:
 def _is_same_volume(one: MountedVolume, other: MountedVolume) -> bool:
     """An unreadable directory may be of any volume of CSI."""
     return not one.driver or (one.driver, one.handle) == (other.driver, other.handle)
+
+
+def _outside(paths: Sequence[str], directories: Sequence[str]) -> list[str]:
+    return [path for path in paths if not any(is_below(path, directory) for directory in directories)]
 
 
 def _last_first(mounts: Iterable[MountPoint]) -> tuple[str, ...]:
