@@ -137,7 +137,7 @@ class PhaseStarted(JournalEvent, frozen=True, tag="PhaseStarted"):
 
 
 class PhaseShortened(JournalEvent, frozen=True, tag="PhaseShortened"):
-    """The running phase ``index`` now has only ``seconds`` in all, because pods of later phases were found."""
+    """The running phase ``index`` now has only ``seconds`` in all: pods of later phases were found, or the deadline came forward."""
 
     index: int
     seconds: float

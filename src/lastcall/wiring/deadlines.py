@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from lastcall.adapters.deadlines.notice_socket import SOCKET_NAME, serve_notices
 from lastcall.adapters.deadlines.upsc import UpscCommand
 from lastcall.adapters.telemetry.agent_metrics import AgentMetrics
 from lastcall.aio import cancel_and_wait
-from lastcall.errors import InvalidInput
+from lastcall.errors import InvalidInput, LastcallError
 from lastcall.graceful.agent import ShutdownAgent
 from lastcall.graceful.cluster.source_reporter import SourceReporter
 from lastcall.graceful.deadlines.findings import SourceFinding
@@ -27,6 +28,11 @@ from lastcall.model.deadline_settings import DeadlineSettings, NutSettings, Reba
 from lastcall.model.shutdown_notice import NoticeSource
 from lastcall.ports.cluster import NodeObjects
 from lastcall.ports.node import Clock
+
+SOCKET_SECONDS = 10.0
+"""Seconds between two attempts to make the socket."""
+
+log = logging.getLogger(__name__)
 
 GCP_PAUSE = 1.0
 """Seconds between two requests to Compute Engine, each of which waits for a change itself."""
@@ -51,12 +57,26 @@ class DeadlineSources:
             reporter = self._build_reporter()
             watches = self._build_watches(reporter)
             loops = [watch.run() for watch in watches] + ([reporter.run()] if reporter and watches else [])
-            for loop in loops:
+            for loop in [*loops, *([self._serve_socket()] if self.settings.socket else [])]:
                 task = asyncio.create_task(loop, name="deadlines")
                 opened.push_async_callback(cancel_and_wait, task)
-            if self.settings.socket:
-                await opened.enter_async_context(serve_notices(self.state_dir / SOCKET_NAME, self.answer_request))
             yield
+
+    async def _serve_socket(self) -> None:
+        """Serves the socket; tries again if it cannot be made, because the agent must run without it."""
+        said = ""
+        while True:
+            try:
+                async with serve_notices(self.state_dir / SOCKET_NAME, self.answer_request):
+                    said = ""
+                    self.metrics.set_deadline_source(NoticeSource.SOCKET.value, "", "")
+                    await asyncio.get_running_loop().create_future()  # until this task is cancelled
+            except LastcallError as error:
+                if str(error) != said:
+                    log.error("no script can announce a shutdown, trying again: %s", error)
+                said = str(error)
+                self.metrics.set_deadline_source(NoticeSource.SOCKET.value, "", said)
+            await self.clock.sleep(SOCKET_SECONDS)
 
     def answer_request(self, line: bytes) -> bytes:
         """Carries out a request from the socket."""

@@ -51,7 +51,7 @@ class EventFormatter:
             case PhaseStarted():
                 return f"phase {event.index + 1} begins, {format_seconds(event.seconds)} at most"
             case PhaseShortened():
-                return f"phase {event.index + 1} is shortened to {format_seconds(event.seconds)}: pods of later phases were found"
+                return f"phase {event.index + 1} is shortened to {format_seconds(event.seconds)}: less time is left than planned"
             case PodStarted():
                 return f"{self._pod_name(event.uid)} is asked to end within {format_seconds(event.grace)}"
             case HookEnded(ok=False):
