@@ -41,7 +41,7 @@ class FakeProxies:
 class FaceCluster:
     """A server, the Node n1 with its Lease, and the face of n1's agent.
 
-    ``slow`` delays each answer to it; while ``down`` the server is not reached.
+    ``slow`` delays each answer to it; while ``down`` the server is not reached. ``refuse`` is the answer to its DELETEs.
     """
 
     def __init__(self, clock):
@@ -50,6 +50,7 @@ class FaceCluster:
         self.admin = Client(InProcessTransport(self.server))
         self.kubelet = RecordingNode(clock)
         self.slow, self.down, self.asked = 0.0, False, []
+        self.refuse = None
         self.reader = self.admin
         self.settle, self.withdrawals, self.proxies = 0.1, [], FakeProxies()
         self.client = Client(Wire(self))
@@ -78,6 +79,8 @@ class FaceCluster:
     async def request(self, method, target, headers, body, **options):
         if self.down:
             raise Unavailable("connection refused")
+        if method == "DELETE" and self.refuse:
+            raise self.refuse
         self.asked.append((self.clock.boottime(), method, target.partition("?")[0]))
         await self.clock.sleep(self.slow)
         user = kubelet_identity("n1")

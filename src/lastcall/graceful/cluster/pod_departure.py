@@ -112,10 +112,17 @@ class PodDeparture:
                     await call()
                 self._contact.record_answer()
                 break
-            except (NotFound, Conflict):
-                self._is_gone = True  # another pod has the name, or none
+            except Conflict:
+                self._is_gone = True  # another pod has the name
+            except (NotFound, ApiNotPermitted) as error:
+                if self._contact.is_recovering and not error.is_by_webhook:
+                    await self._clock.sleep(RETRY_SECONDS)
+                elif isinstance(error, NotFound):
+                    self._is_gone = True
+                else:
+                    return error
             except ApiFailure as error:
-                if error.is_by_webhook or isinstance(error, (RequestRefused, ApiNotPermitted)):
+                if error.is_by_webhook or isinstance(error, RequestRefused):
                     return error
                 await self._wait_for_retry(error)
             except LastcallError as error:

@@ -8,8 +8,9 @@ from support.lab.scripted_webhooks import Hooks, hook
 
 from lastcall import names
 from lastcall.adapters.kube.resources import LEASES, NODES, VALIDATING_WEBHOOKS
-from lastcall.errors import NotFound
+from lastcall.errors import ApiNotPermitted, NotFound
 from lastcall.graceful.cluster.node_announcement import RENEW_SECONDS
+from lastcall.graceful.cluster.server_contact import RECOVERY_SECONDS
 
 POD_DELETES = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]}]
 
@@ -64,6 +65,37 @@ async def test_a_jobs_pod_is_a_disruption_target_before_its_late_deletion(cluste
     await cluster.clock.sleep(3)
     asked = [(method, target.partition("batch")[2]) for _, method, target in cluster.asked if "batch" in target]
     assert asked == [("PATCH", "/status"), ("DELETE", ""), ("PATCH", "/status"), ("DELETE", "")]
+
+
+@pytest.mark.parametrize("answer", [NotFound('pod "web" not found'), ApiNotPermitted("not yet ready")])
+def test_what_a_returning_server_refuses_is_asked_again(answer):
+    @in_cluster
+    async def scene(cluster):
+        live = await cluster.make_pod("web")
+        cluster.down, cluster.refuse = True, answer
+        await cluster.face.begin_shutdown(100)
+        await cluster.face.begin_pod(live, 5.0, 1.0)
+        await cluster.clock.sleep(10)
+        cluster.down = False
+        await cluster.clock.sleep(5)
+        cluster.refuse = None
+        await cluster.clock.sleep(2)
+        assert "deletionTimestamp" in (await cluster.pod("web"))["metadata"]
+        assert not [note for note in cluster.face.take_notes() if "without its deletion" in note]
+
+    scene()
+
+
+@in_cluster
+async def test_a_server_that_still_refuses_after_its_return_is_believed(cluster):
+    live = await cluster.make_pod("web")
+    cluster.down, cluster.refuse = True, ApiNotPermitted("no")
+    await cluster.face.begin_shutdown(100)
+    await cluster.face.begin_pod(live, 5.0, 1.0)
+    await cluster.clock.sleep(10)
+    cluster.down = False
+    await cluster.clock.sleep(2 * RECOVERY_SECONDS)
+    assert cluster.face.take_notes()[-1] == "default/web is ended without its deletion, which is refused: no"
 
 
 @in_cluster
