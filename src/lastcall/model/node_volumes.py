@@ -44,8 +44,9 @@ class Filesystem(Facts, frozen=True):
 class VolumeState(Facts, frozen=True):
     """How far a volume is unmounted; all paths are mount points.
 
-    ``users`` are the uids of other pods whose directories on this node refer to the volume. ``elsewhere`` are further
-    mount points of its file systems, without those of other volumes.
+    ``users`` are the uids of other pods whose directories on this node refer to the volume. ``filesystems`` are those that
+    its mounts show, or have shown at an earlier look. ``elsewhere`` are further mount points of them, without those of
+    other volumes.
     """
 
     subpaths: tuple[str, ...] = ()

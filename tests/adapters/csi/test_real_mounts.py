@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from support.csi.volume_worlds import RealVolumeWorld, unmount_here
@@ -126,6 +127,30 @@ async def test_from_a_mount_namespace_that_follows_the_hosts(world):
     assert await asyncio.to_thread(unmount_in_namespace, world, "slave", 60) == "True \n"
     state = await world.volumes.read_state(volume)
     assert (state.target, state.stage, state.has_stage) == ("", "", False)
+
+
+@pytest.mark.parametrize("world", [{"shared": True}], indirect=True)
+async def test_volumes_that_were_mounted_after_an_agent_began_that_does_not_follow_the_host(world):
+    """Their mounts are not in its table at all, also while they are mounted."""
+    program = ["unshare", "--mount", "--propagation", "private", sys.executable, "-c", f"input(){LOOK}"]
+    agent = subprocess.Popen(
+        [*program, str(world.root), "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    while not await asyncio.to_thread(has_other_mounts, agent.pid):
+        await asyncio.sleep(0.02)
+    volume = await world.mount("u1", "pv-1", "vol-1")
+    world.behave("NodeUnpublishVolume", "lie")
+    world.behave("NodeUnstageVolume", "lie")
+    told, _ = await asyncio.to_thread(agent.communicate, "\n")
+    assert told.startswith("False the agent has not seen it mounted")
+    assert (await world.volumes.read_state(volume)).target
+
+
+def has_other_mounts(pid):
+    """Whether the process has a mount namespace of its own and runs Python in it."""
+    process = Path("/proc") / str(pid)
+    own = Path("/proc/self/ns/mnt").readlink()
+    return "python" in str((process / "exe").readlink()) and (process / "ns/mnt").readlink() != own
 
 
 @pytest.mark.parametrize("world", [{"shared": True}], indirect=True)

@@ -43,12 +43,19 @@ def next_step(volume: MountedVolume, state: VolumeState, answered: AbstractSet[V
     if VolumeStep.UNPUBLISH not in answered or state.target:
         return _call(VolumeStep.UNPUBLISH, state.target, answered)
     if state.users or volume.inline:
-        return NextStep(step=VolumeStep.FORGET)
+        return _forget(VolumeStep.FORGET, state)
     if (state.has_stage and VolumeStep.UNSTAGE not in answered) or state.stage:
         return _call(VolumeStep.UNSTAGE, state.stage, answered)
     if state.elsewhere:
         return NextStep(step=VolumeStep.WAIT, problem=f"its file system is also mounted at {state.elsewhere[0]}")
-    return NextStep(step=VolumeStep.FORGET_ALL)
+    return _forget(VolumeStep.FORGET_ALL, state)
+
+
+def _forget(step: VolumeStep, state: VolumeState) -> NextStep:
+    """The last step; not for a volume that was never seen mounted: then its absence from the mount table proves nothing."""
+    if state.filesystems:
+        return NextStep(step=step)
+    return NextStep(step=VolumeStep.GIVE_UP, problem="the agent has not seen it mounted, so it cannot see its end")
 
 
 def _call(step: VolumeStep, mount: str, answered: AbstractSet[VolumeStep]) -> NextStep:

@@ -3,10 +3,11 @@
 import pytest
 
 from lastcall.graceful.cluster.volume_steps import NextStep, VolumeStep, next_step
-from lastcall.model.node_volumes import CSI_PLUGIN, MountedVolume, VolumeState
+from lastcall.model.node_volumes import CSI_PLUGIN, Filesystem, MountedVolume, VolumeState
 
 S = VolumeStep
 VOLUME = MountedVolume(uid="u1", name="pv-1", plugin=CSI_PLUGIN, path="/p", driver="d", handle="h")
+SEEN = frozenset({Filesystem(device="8:16", root="/")})
 INLINE = MountedVolume(uid="u1", name="token", plugin=CSI_PLUGIN, path="/p", driver="d", handle="h", inline=True)
 
 
@@ -26,12 +27,20 @@ INLINE = MountedVolume(uid="u1", name="token", plugin=CSI_PLUGIN, path="/p", dri
     ],
 )
 def test_the_next_step(state, answered, step):
-    assert next_step(VOLUME, VolumeState(**state), answered) == NextStep(step=step)
+    assert next_step(VOLUME, VolumeState(filesystems=SEEN, **state), answered) == NextStep(step=step)
+
+
+@pytest.mark.parametrize(("volume", "users"), [(VOLUME, ()), (VOLUME, ("u2",)), (INLINE, ())])
+def test_a_volume_that_was_never_seen_mounted_is_not_taken_for_unmounted(volume, users):
+    """The agent may live in a mount namespace that does not follow the host's."""
+    now = next_step(volume, VolumeState(users=users), {S.UNPUBLISH, S.UNSTAGE})
+    assert now.step is S.GIVE_UP
+    assert "has not seen it mounted" in now.problem
 
 
 def test_an_inline_volume_is_only_unpublished():
     assert next_step(INLINE, VolumeState(target="/t"), set()).step is S.UNPUBLISH
-    assert next_step(INLINE, VolumeState(), {S.UNPUBLISH}) == NextStep(step=S.FORGET)
+    assert next_step(INLINE, VolumeState(filesystems=SEEN), {S.UNPUBLISH}) == NextStep(step=S.FORGET)
 
 
 @pytest.mark.parametrize(
