@@ -49,7 +49,12 @@ def small(tmp_path):
 def test_what_comes_with_lastcall_is_listed():
     said = run("--list")
     assert said.exit_code == 0
-    assert [line.split()[0] for line in said.output.splitlines()] == [*shipped_scenarios(), "chaos", "failover-chaos"]
+    assert [line.split()[0] for line in said.output.splitlines()] == [
+        *shipped_scenarios(),
+        "chaos",
+        "failover-chaos",
+        "kubelet-chaos",
+    ]
 
 
 def test_a_file_is_played(small):
