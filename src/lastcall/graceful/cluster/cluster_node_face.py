@@ -76,6 +76,7 @@ class ClusterNodeFace:
         self._calls = asyncio.Semaphore(PARALLEL_CALLS)
         self._announcing: asyncio.Task[None] | None = None
         self._cleaning: asyncio.Task[None] | None = None
+        self._is_cancelled = False
         self._patience = ANSWER_SECONDS
         self._listed_by = 0.0
 
@@ -85,6 +86,7 @@ class ClusterNodeFace:
 
     async def begin_shutdown(self, deadline: float) -> None:
         """Stops the kubelet; at the same time writes NotReady, the conditions and the cordon, and repeats them."""
+        self._is_cancelled = False
         await self._stop_clean_up()
         begun = self._clock.boottime()
         self._volumes.until = deadline
@@ -110,6 +112,8 @@ class ClusterNodeFace:
 
         A pod that runs a CSI driver also waits until the volumes of ended pods are unmounted.
         """
+        if self._is_cancelled:
+            return
         self._volumes.expect_end(live.pod)
         departure = self._departures.get(live.pod.metadata.uid) or self._start_departure(live.pod, grace)
         if self._limit and self._objects.is_connected():
@@ -124,11 +128,12 @@ class ClusterNodeFace:
         """Begins to write the pod's last status, and unmounts its volumes if its object is deleted.
 
         Returns when they are unmounted or given up: True if that is proved, and no kubelet can start the pod again.
+        After a cancel nothing is done: the pod is the kubelet's, which may run it again already.
         """
         known = await self._kubelet.report_pod_ended(live, exit_codes)
         uid = live.pod.metadata.uid
         pod = live.pod if uid in self._departures else self._find_pod(uid) or live.pod
-        if pod_changes.object_fate(pod) is not ObjectFate.DELETED:
+        if self._is_cancelled or pod_changes.object_fate(pod) is not ObjectFate.DELETED:
             return known
         unmounting = self._work.start(self._volumes.unmount(pod), f"unmount volumes of {pod.key}")
         departure = self._departures.get(uid) or self._start_departure(pod, 1.0)
@@ -191,6 +196,7 @@ class ClusterNodeFace:
 
     async def _hand_over(self) -> None:
         """Ends the writes; the restarted kubelet finishes what they have begun."""
+        self._is_cancelled = True
         pods = sorted(one.key for one in self._departures.values() if one.is_being_deleted)
         await self._stop_writing()
         if pods:

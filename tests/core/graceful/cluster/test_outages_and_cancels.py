@@ -8,7 +8,7 @@ from support.lab.scripted_webhooks import Hooks, hook
 
 from lastcall import names
 from lastcall.adapters.kube.resources import LEASES, NODES, VALIDATING_WEBHOOKS
-from lastcall.errors import ApiNotPermitted, NotFound
+from lastcall.errors import ApiNotPermitted, NotFound, RequestRefused
 from lastcall.graceful.cluster.node_announcement import RENEW_SECONDS
 from lastcall.graceful.cluster.server_contact import RECOVERY_SECONDS
 
@@ -174,6 +174,28 @@ async def test_a_cancel_lists_what_is_handed_over_to_the_kubelet(cluster):
     ]
     assert "deletionTimestamp" in (await cluster.pod("a"))["metadata"]
     assert "deletionTimestamp" not in (await cluster.pod(later.pod.metadata.name))["metadata"]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_pod_that_ends_after_the_cancel_is_the_kubelets(refused):
+    """The kubelet may run it again by then: a DELETE with grace period 0 would permit a second copy."""
+
+    @in_cluster
+    async def scene(cluster):
+        live = await cluster.make_pod("db-0", owner="StatefulSet")
+        cluster.refuse = RequestRefused("not now") if refused else None
+        await cluster.face.begin_shutdown(100)
+        await cluster.face.begin_pod(live, 30.0, 0.0)
+        await cluster.clock.sleep(1)
+        await cluster.face.mark_ready()
+        cluster.refuse, before = None, deletions(cluster)
+        assert await cluster.face.report_pod_ended(live, {"main": 0}) is False
+        await cluster.clock.sleep(10)
+        assert deletions(cluster) == before
+        assert (await cluster.pod("db-0"))["status"]["phase"] == "Running"
+        assert cluster.volumes.calls == []
+
+    scene()
 
 
 @in_cluster
