@@ -228,8 +228,30 @@ async def test_a_soft_reboot_that_is_over_is_no_cancelled_shutdown(machine):
     await machine.clock.sleep(5)
     [record] = machine.disk.records()
     assert (record.outcome, record.how) == (ShutdownOutcome.COMPLETED, "soft-reboot")
-    assert machine.node.told[-1][1] == "back", "what the shutdown changed of the Node is undone"
+    assert record.returned is not None
+    assert machine.node.cleaned_up[-1] == record, "as after a boot"
     assert machine.status.armed
+
+
+@on_machine()
+async def test_an_agent_that_starts_during_a_shutdown_after_a_soft_reboot_begins_it_anew(machine):
+    """The journal of the soft-reboot is of the same boot, and says that the lock was released."""
+    await machine.start_agent()
+    await machine.logind.shut_down("soft-reboot")
+    await machine.off()
+    await machine.clock.sleep(1)
+    await machine.kill_agent(holder_too=True)
+    machine.logind._forget_shutdown()
+    machine.logind.restart_logind()
+    await machine.start_agent()
+    await machine.clock.sleep(2)
+    await machine.kill_agent()
+    machine.runtime.add(pod("web", uid="web"), {"main": ContainerScript(after_term=3)})
+    await machine.logind.power_off()
+    await machine.start_agent()
+    await machine.off()
+    assert len(machine.terms("web")) == 1
+    assert [record.how for record in machine.disk.records()] == ["soft-reboot", "poweroff"]
 
 
 @on_machine(groups=phases((0, 10), (2_000_000_000, 10)))

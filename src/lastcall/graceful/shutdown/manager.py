@@ -122,11 +122,9 @@ class NodeShutdownManager:
             self._reopen_journal(left[0])
             self._recorder.replay(left[1])
             self._start_return("it was cancelled while no agent was running", mode=left[0].mode)
-        elif left and verdict is ResumeDecision.SOFT_REBOOTED:
-            self._reopen_journal(left[0])
-            self._start_return("", mode=left[0].mode)
         else:
-            last = self._close_earlier_boot(*left) if left and verdict is ResumeDecision.EARLIER_BOOT else None
+            is_back = verdict in (ResumeDecision.EARLIER_BOOT, ResumeDecision.SOFT_REBOOTED)
+            last = self._close_earlier_boot(*left) if left and is_back else None
             self._background.start(self._clean_up(last or (left[0] if left else None)), "clean up")
 
     async def begin(
@@ -245,7 +243,7 @@ class NodeShutdownManager:
         self._returning = self._background.start(self._return_to_ready(why, mode), "make the node ready again")
 
     def _close_earlier_boot(self, record: ShutdownRecord, events: Sequence[AnyEvent]) -> ShutdownRecord:
-        """Completes the journal of the shutdown before this boot: the machine is back."""
+        """Completes the journal of the shutdown before this boot, or before a soft-reboot: the machine is back."""
         if record.returned is not None:
             return record
         event = MachineReturned(at=self._clock.boottime(), boot_id=self._boot_id, wall=self._clock.wall())
@@ -261,10 +259,7 @@ class NodeShutdownManager:
             log.error("what the last shutdown left stays: %s: %s", type(error).__name__, error)
 
     async def _return_to_ready(self, why: str, mode: ShutdownMode) -> None:
-        """Closes the journal only when the node is ready again, so that the next process can finish the return.
-
-        An empty ``why`` leaves the journal as it is: the shutdown was completed, by a soft-reboot.
-        """
+        """Closes the journal only when the node is ready again, so that the next process can finish the return."""
         if self._called_off:
             await self._called_off.withdraw_announcement()
         while mode is ShutdownMode.ENFORCE:
@@ -274,9 +269,8 @@ class NodeShutdownManager:
             except Exception as error:
                 log.error("the node could not be made ready again, trying again: %s: %s", type(error).__name__, error)
             await self._clock.sleep(BACK_SECONDS)
-        if why:
-            self._record_node_notes()
-            self._record_cancelled(why)
+        self._record_node_notes()
+        self._record_cancelled(why)
 
     def _record_node_notes(self) -> None:
         for text in self._node.take_notes():

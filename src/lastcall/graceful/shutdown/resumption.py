@@ -27,7 +27,7 @@ class ResumeDecision(Enum):
     RESUME = "this shutdown is under way: go on with the time that is left"
     ALREADY_RELEASED = "the lock was released already: the machine is going down"
     CANCELLED = "the shutdown was cancelled while no agent ran: make the node ready again"
-    SOFT_REBOOTED = "user space has restarted, and the machine stays up: make the node ready again"
+    SOFT_REBOOTED = "user space has restarted in this boot: the shutdown is over"
     EARLIER_BOOT = "it belongs to an earlier boot, which is over"
 
 
@@ -43,7 +43,7 @@ def resume_decision(record: ShutdownRecord | None, *, boot_id: str, preparing: b
         return ResumeDecision.EARLIER_BOOT
     if record.outcome in (ShutdownOutcome.CANCELLED, ShutdownOutcome.INTERRUPTED):
         return ResumeDecision.NOTHING
-    if not preparing and record.released is not None and not ends_boot(record.how):
+    if record.returned is not None or (not preparing and record.released is not None and not ends_boot(record.how)):
         return ResumeDecision.SOFT_REBOOTED
     if not preparing:
         return ResumeDecision.CANCELLED
