@@ -1,14 +1,21 @@
 """Access to the cluster of a kubeconfig, for verbs with a few requests."""
 
+import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
+
+from lastcall.aio import timeout
+from lastcall.errors import LastcallError
 
 if TYPE_CHECKING:
     from lastcall.adapters.kube.client import Client
+
+_COMPLETION_SECONDS = 2.0
 
 
 def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -32,3 +39,20 @@ async def open_client(kubeconfig: str | None, context: str | None, *, manager: s
         yield Client(transport, manager=manager)
     finally:
         transport.close()
+
+
+def complete_node(ctx: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The names of the cluster's nodes for the Tab key; none if the cluster does not answer within two seconds."""
+
+    async def list_names() -> list[str]:
+        from lastcall.adapters.kube.node_pods import list_node_names
+
+        access = open_client(ctx.params.get("kubeconfig"), ctx.params.get("context"), manager="lastcall")
+        async with timeout(_COMPLETION_SECONDS), access as client:
+            return await list_node_names(client)
+
+    try:
+        names = asyncio.run(list_names())
+    except (LastcallError, TimeoutError, OSError):
+        return []
+    return [CompletionItem(name) for name in sorted(names) if name.startswith(begun)]

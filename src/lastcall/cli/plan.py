@@ -1,26 +1,42 @@
-"""``lastcall plan``: answers from files, without a cluster, a bus or a clock."""
+"""``lastcall plan``: answers from files, or for a node of a cluster; without a bus or a clock."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from lastcall.cli import options
+from lastcall.cli import cluster_access, options
 from lastcall.cli.tables import TableRow, print_number_table, print_sentence
 from lastcall.cli.terminal import Terminal, stdout_terminal
 from lastcall.model import duration
 from lastcall.model.foreign_text import plain_text
 
 if TYPE_CHECKING:
+    from lastcall.graceful.config import AgentConfig
+    from lastcall.graceful.planning.node_checks import NodeChecks
     from lastcall.graceful.planning.shutdown_plan import PlannedPhase, ShutdownPlan
 
 _TITLES = ("  pod", "priority", "asks", "gets", "SIGTERM")
 
 
 @click.command("plan")
-@click.option("--config", required=True, metavar="FILE", help="A KubeletConfiguration or AgentConfiguration.")
-@click.option("--pods", required=True, metavar="FILE", help="What kubectl get pods -A -o json (or yaml) gives.")
-@click.option("--node", metavar="NAME", help="Only this node's pods; else all scheduled pods count as one node's.")
+@click.option(
+    "--config",
+    metavar="FILE",
+    help="A KubeletConfiguration or AgentConfiguration.  [default: the ConfigMap of the installed agents]",
+)
+@click.option(
+    "--pods",
+    metavar="FILE",
+    help="What kubectl get pods -A -o json (or yaml) gives.  [default: the node's, from the cluster]",
+)
+@click.option(
+    "--node",
+    metavar="NAME",
+    shell_complete=cluster_access.complete_node,
+    help="Only this node's pods; with --pods alone, all scheduled pods count as one node's.",
+)
 @click.option(
     "--granted",
     type=options.DurationParam(endless=True),
@@ -29,33 +45,98 @@ _TITLES = ("  pod", "priority", "asks", "gets", "SIGTERM")
     metavar="DURATION",
     help="How long logind would wait, such as 30s.",
 )
+@cluster_access.cluster_options
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def command(config: str, pods: str, node: str | None, granted: float, output: str) -> None:
+def command(
+    *,
+    config: str | None,
+    pods: str | None,
+    node: str | None,
+    granted: float,
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+) -> None:
     """Which pods would be ended when, and with how much time.
 
+    With --pods from files; with --node alone from the cluster, which is not changed. From the cluster the plan also warns
+    of CSI drivers, network plugins and DNS that end before the pods that need them, and says what to mend.
+
     FILE may be - for standard input, once. Exit code 0 whenever there is a plan, also if graceful shutdown is disabled
-    or there are warnings; 2 if a file cannot be read or is wrong.
+    or there are warnings; 1 if the cluster does not answer; 2 if a file or a name is wrong.
     """
-    from lastcall.adapters.host.bounded_reads import CONFIG_BYTES
-    from lastcall.graceful import config as configuration
+    options.require_stdout()
+    if pods:
+        if not config:
+            raise click.UsageError("Missing option '--config': with --pods it is required.")
+        if kubeconfig or context:
+            raise click.UsageError("--pods asks no cluster: leave --kubeconfig and --context out")
+        result = _plan_from_files(config, pods, node, granted)
+    elif node:
+        result = asyncio.run(_plan_from_cluster(config, node, granted, kubeconfig, context))
+    else:
+        raise click.UsageError("Missing option '--pods' or '--node': which pods?")
+    if output == "json":
+        click.echo(result.to_json())
+    else:
+        _draw_plan(result)
+
+
+class _Answer(NamedTuple):
+    """A plan, and what the pods' source adds: ``checks`` if that is a cluster."""
+
+    plan: "ShutdownPlan"
+    warnings: Sequence[str]
+    checks: "NodeChecks | None" = None
+
+    def to_json(self) -> bytes:
+        from lastcall.graceful.planning import shutdown_plan
+
+        if not self.checks:
+            return shutdown_plan.to_json(self.plan, self.warnings)
+        return shutdown_plan.to_json(
+            self.plan, self.warnings, more=self.checks.to_fields(), sources=self.checks.priority_sources
+        )
+
+
+def _plan_from_files(config: str, pods: str, node: str | None, granted: float) -> _Answer:
     from lastcall.graceful.planning import shutdown_plan
     from lastcall.model.pod_file import read_pods
 
-    options.require_stdout()
     if config == pods == "-":
         raise click.UsageError("only one of --config and --pods can be standard input")
-    settings = configuration.parse_config(options.read_content(config, CONFIG_BYTES), options.source_name(config))
+    settings = _read_config(config)
     found = read_pods(options.read_content(pods), options.source_name(pods))
-    result = shutdown_plan.build_plan(settings, found.pods, node=node, granted=granted)
-    if output == "json":
-        click.echo(shutdown_plan.to_json(result, found.warnings))
-    else:
-        _draw_plan(result, found.warnings)
+    return _Answer(shutdown_plan.build_plan(settings, found.pods, node=node, granted=granted), found.warnings)
 
 
-def _draw_plan(result: "ShutdownPlan", warnings: Sequence[str]) -> None:
+def _read_config(path: str) -> "AgentConfig":
+    from lastcall.adapters.host.bounded_reads import CONFIG_BYTES
+    from lastcall.graceful import config as configuration
+
+    return configuration.parse_config(options.read_content(path, CONFIG_BYTES), options.source_name(path))
+
+
+async def _plan_from_cluster(
+    config: str | None, node: str, granted: float, kubeconfig: str | None, context: str | None
+) -> _Answer:
+    from lastcall.adapters.kube.node_pods import NodePodsReader, read_agent_config
+    from lastcall.graceful import config as configuration
+    from lastcall.graceful.planning.node_checks import check_node
+
+    given = _read_config(config) if config else None
+    async with cluster_access.open_client(kubeconfig, context, manager="lastcall-plan") as client:
+        found = await NodePodsReader(client, node).read()
+        if not given:
+            source, data = await read_agent_config(client)
+            given = configuration.parse_config(data, source)
+    checks = check_node(given, found, node, granted)
+    return _Answer(checks.plan, found.warnings, checks)
+
+
+def _draw_plan(answer: _Answer) -> None:
     """Draws a heading and a table for each phase, then the warnings, for people."""
-    terminal = stdout_terminal()
+    terminal, result = stdout_terminal(), answer.plan
     if result.enabled:
         most = duration.format_duration(result.total_seconds * duration.SECOND)
         print_sentence(terminal, f"At most {most} in {_phase_count(result)}.")
@@ -64,7 +145,11 @@ def _draw_plan(result: "ShutdownPlan", warnings: Sequence[str]) -> None:
     for number, phase in enumerate(result.phases, 1):
         click.echo()
         _draw_phase(terminal, number, phase)
-    for warning in (*result.warnings, *warnings):
+    for sentence in answer.checks.sentences if answer.checks else ():
+        click.echo()
+        print_sentence(terminal, plain_text(sentence))
+    inversions = answer.checks.inversion_texts if answer.checks else ()
+    for warning in (*result.warnings, *answer.warnings, *inversions):
         click.echo()
         print_sentence(terminal, f"warning: {plain_text(warning)}", fg="yellow")
 

@@ -214,6 +214,7 @@ class PodSpec(Facts, frozen=True):
     termination_grace_period_seconds: Seconds | None = None
     restart_policy: str = "Always"
     host_network: bool = False
+    dns_policy: str = "ClusterFirst"
     security_context: SecurityContext | None = None
     volumes: tuple[Volume, ...] | None = None
 

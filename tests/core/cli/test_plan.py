@@ -179,8 +179,11 @@ def test_a_phase_without_pods(files):
 
 
 USAGE = [
-    ([], "Missing option '--config'"),
-    (["--config", "x"], "Missing option '--pods'"),
+    ([], "Missing option '--pods' or '--node'"),
+    (["--config", "x"], "Missing option '--pods' or '--node'"),
+    (["--pods", "x", "--node", "n1"], "Missing option '--config'"),
+    (["--config", "x", "--pods", "y", "--context", "z"], "--pods asks no cluster"),
+    (["--config", "x", "--pods", "y", "--kubeconfig", "z"], "--pods asks no cluster"),
     (["--config", "-", "--pods", "-"], "only one of --config and --pods can be standard input"),
     (["--config", "x", "--pods", "y", "--granted", "5"], ': missing unit in duration "5"; expected a duration such as'),
     (["--config", "x", "--pods", "y", "--granted", "-5s"], "-5s must not be negative"),

@@ -20,7 +20,7 @@ def said(*words):
         (["lab", "statu"], "No such command 'statu'. Did you mean 'status'?"),
         (["failover", "plam"], "No such command 'plam'. Did you mean 'plan'?"),
         (["manifests", "contoller"], "No such command 'contoller'. Did you mean 'controller'?"),
-        (["plan", "--confg", "x"], "No such option '--confg'. Did you mean '--config'?"),
+        (["plan", "--grnted", "x"], "No such option '--grnted'. Did you mean '--granted'?"),
     ],
 )
 def test_a_mistyped_word_is_answered_with_the_one_that_was_meant(words, answer):

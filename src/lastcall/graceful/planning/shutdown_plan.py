@@ -3,7 +3,7 @@
 The document's shape is a contract: fields may be added, never changed or removed.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 import msgspec
@@ -71,20 +71,30 @@ def build_plan(
     )
 
 
-def to_json(plan: ShutdownPlan, warnings: Iterable[str] = ()) -> bytes:
-    """The plan as a JSON document; the caller's ``warnings`` follow the plan's own."""
-    document = {
+def to_json(
+    plan: ShutdownPlan,
+    warnings: Iterable[str] = (),
+    *,
+    more: Mapping[str, object] | None = None,
+    sources: Mapping[str, str] | None = None,
+) -> bytes:
+    """The plan as a JSON document; the caller's ``warnings`` follow the plan's own, and ``more`` are further fields.
+
+    ``sources`` has by pod where its priority is known from, if the plan is that of a living node.
+    """
+    document: dict[str, object] = {
         "enabled": plan.enabled,
         "totalSeconds": plan.total_seconds,
         "phases": [
             {
                 "priority": phase.priority,
                 "seconds": phase.seconds,
-                "pods": [_pod_document(planned) for planned in phase.pods],
+                "pods": [_pod_document(planned, sources or {}) for planned in phase.pods],
             }
             for phase in plan.phases
         ],
         "warnings": [*plan.warnings, *warnings],
+        **(more or {}),
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=2)
 
@@ -99,13 +109,15 @@ def _plan_phases(groups: Sequence[PhasePlan], pods: Sequence[Pod]) -> Iterator[P
         yield PlannedPhase(priority=group.priority, seconds=group.seconds, start=start, pods=planned)
 
 
-def _pod_document(planned: PlannedPod) -> dict[str, object]:
+def _pod_document(planned: PlannedPod, sources: Mapping[str, str]) -> dict[str, object]:
+    source = sources.get(planned.pod.key)
     return {
         "namespace": planned.pod.metadata.namespace,
         "name": planned.pod.metadata.name,
         "priority": pod_priority(planned.pod),
         "gracePeriodSeconds": planned.seconds,
         "notes": planned.notes,
+        **({"prioritySource": source} if source else {}),
     }
 
 
