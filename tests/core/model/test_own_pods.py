@@ -42,6 +42,8 @@ FULL = {
         "volumes": [
             {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0"}},
             {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"]}}}},
+            {"name": "socket", "hostPath": {"path": "/var/lib/kubelet/plugins/d.example.com"}},
+            {"name": "logs", "hostPath": {"path": "/var/log"}},
             {"name": "keys", "csi": {"driver": "secrets.example.com", "volumeAttributes": {"a": "b"}}},
             {"name": "token", "projected": {"sources": []}},
             {"name": "tmp", "emptyDir": {}},
@@ -74,9 +76,9 @@ def test_what_ends_a_pod_in_order_is_kept_and_no_secret():
     assert (kept.spec.termination_grace_period_seconds, kept.metadata.deletion_grace_period_seconds) == (60, 5)
     assert kept.metadata.owner_references[0].kind == "StatefulSet"
     assert (kept.metadata.labels, kept.spec.host_network) == ({"app": "web"}, True)
-    assert [volume.name for volume in kept.spec.volumes] == ["data", "scratch", "keys"]
+    assert [volume.name for volume in kept.spec.volumes] == ["data", "scratch", "socket", "keys"]
     assert kept.spec.volumes[0].persistent_volume_claim.claim_name == "data-web-0"
-    assert kept.spec.volumes[2].csi.driver == "secrets.example.com"
+    assert kept.spec.volumes[3].csi.driver == "secrets.example.com"
 
 
 def test_what_changes_often_changes_nothing():

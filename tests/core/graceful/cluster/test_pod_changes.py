@@ -7,7 +7,7 @@ from support.agents.virtual_parts import pod
 from lastcall import names
 from lastcall.graceful.cluster import pod_changes
 from lastcall.graceful.cluster.pod_changes import ObjectFate
-from lastcall.model.pods import EmptyDir, EphemeralSource, OwnerReference, PersistentClaimSource, Volume
+from lastcall.model.pods import EmptyDir, EphemeralSource, HostPath, OwnerReference, PersistentClaimSource, Volume
 
 
 def owned(kind, *, controller=True):
@@ -68,6 +68,24 @@ def test_the_last_status_is_the_kubelets_at_a_shutdown():
     assert main["state"]["terminated"]["finishedAt"] == "1970-01-01T00:01:00Z"
     [proxy] = status["initContainerStatuses"]
     assert (proxy["name"], proxy["state"]["terminated"]["reason"]) == ("proxy", "Error")
+
+
+@pytest.mark.parametrize(
+    ("path", "serves"),
+    [
+        ("/var/lib/kubelet/plugins/ebs.csi.aws.com", True),
+        ("/var/lib/kubelet/plugins/", True),
+        ("/var/lib/kubelet/plugins_registry", True),
+        ("/data/kubelet/plugins_registry/", True),
+        ("/var/lib/kubelet", False),
+        ("/var/lib/kubelet/device-plugins", False),
+        ("/opt/cni/bin", False),
+    ],
+)
+def test_a_pod_with_a_kubelets_directory_of_plugins_runs_a_driver(path, serves):
+    one = pod("driver")
+    volumes = (Volume(name="tmp", empty_dir=EmptyDir()), Volume(name="socket", host_path=HostPath(path=path)))
+    assert pod_changes.serves_volumes(replace(one, spec=replace(one.spec, volumes=volumes))) is serves
 
 
 def test_volumes_behind_claims_are_attachable():
