@@ -270,6 +270,11 @@ M_WITHDRAWAL = _define_name(
     "lastcall_shutdown_traffic_withdrawal_seconds",
     "histogram: from a pod's announcement at a shutdown until its EndpointSlices are without it",
 )
+M_IDENTITY = _define_name(
+    "metric",
+    "lastcall_agent_identity_usable",
+    "gauge: 1 while an identity for the API server has the rights that the agent needs of it, by `identity`: node, own",
+)
 M_RUNTIME = _define_name(
     "metric",
     "lastcall_shutdown_runtime_answers",

@@ -80,6 +80,7 @@ async def _gather_facts(
     from lastcall.adapters.doctor import cluster_facts
     from lastcall.adapters.doctor.bus_facts import HostBus
     from lastcall.adapters.doctor.host_facts import HostLocations, gather_host_facts
+    from lastcall.adapters.doctor.identity_facts import check_node_identity, check_own_identity
     from lastcall.adapters.doctor.priority_facts import gather_priorities
     from lastcall.doctor.host_checks import AGENT_UNIT, TARGETS
     from lastcall.doctor.peer_checks import peer_port
@@ -93,13 +94,15 @@ async def _gather_facts(
     priorities = await gather_priorities(
         endpoint, state_dir, static_pod_path=path, kubeconfig=kubeconfig or "", root=root
     )
-    facts = msgspec.structs.replace(facts, priorities=priorities)
+    identity = await check_node_identity(kubeconfig or "", root)
+    facts = msgspec.structs.replace(facts, priorities=priorities, node_identity=identity)
     if kubeconfig is None:
         return facts
     asked = peer_port(facts)
     return msgspec.structs.replace(
         facts,
         controllers=await cluster_facts.list_controller_managers(kubeconfig),
+        own_identity=await check_own_identity(kubeconfig, root),
         policies=await cluster_facts.list_fence_policies(kubeconfig),
         peers=None if asked is None else await cluster_facts.probe_watchdog_peers(kubeconfig, asked),
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from lastcall.doctor import (
     cluster_checks,
     host_checks,
+    identity_checks,
     kubelet_checks,
     logind_checks,
     peer_checks,
@@ -36,6 +37,7 @@ CHECKS: dict[str, Callable[[HostFacts], Finding]] = {
     "kubelet-state": kubelet_checks.check_kubelet_state,
     "static-pods": kubelet_checks.check_static_pods,
     "priorities": pod_checks.check_priorities,
+    "identities": identity_checks.check_identities,
     "watchdog": watchdog_checks.check_watchdog,
     "watchdog-peers": peer_checks.check_watchdog_peers,
     "force-detach": cluster_checks.check_force_detach,

@@ -134,7 +134,8 @@ class HostFacts(Facts, frozen=True):
     an attempt to take a delay lock, ``drop_in`` one to write our drop-in, ``runtime`` a call of the CRI runtime.
     ``agent`` is the pid of the agent that uses the state directory (0: it runs, pid unknown; None: none runs).
     ``agent_unit`` is None if there is no such unit. ``manifests`` are the static pods'. ``watchdogs`` are all devices.
-    ``controllers``, ``policies`` and ``peers`` come from the cluster; None if it was not asked.
+    ``controllers``, ``policies`` and ``peers`` come from the cluster; None if it was not asked. ``node_identity``
+    and ``own_identity`` say why these identities for the API server do not suffice; None: there is none.
     """
 
     uid: int
@@ -157,4 +158,6 @@ class HostFacts(Facts, frozen=True):
     policies: tuple[PolicyFacts, ...] | UnknownFact | None = None
     peers: PeerFacts | UnknownFact | None = None
     priorities: PriorityFacts | UnknownFact = UnknownFact(reason="it was not asked for")
+    node_identity: tuple[str, ...] | UnknownFact | None = UnknownFact(reason="it was not asked for")
+    own_identity: tuple[str, ...] | UnknownFact | None = None
     watchdog_use: SystemdWatchdogUse | UnknownFact = UnknownFact(reason="it was not asked for")

@@ -46,6 +46,7 @@ from lastcall.ports.node import DelayLimitFiles, LockKeeper, Logind, NodeFace, P
 from lastcall.wiring.cluster import cluster_node_face
 from lastcall.wiring.config import is_shutdown_under_way, load_config, load_starting_config
 from lastcall.wiring.deadlines import DeadlineSources
+from lastcall.wiring.identities import agent_identities
 from lastcall.wiring.own_pods import own_pod_sources
 from lastcall.wiring.records import shutdown_recorder
 from lastcall.wiring.storage import storage_lease_reporter
@@ -359,6 +360,11 @@ async def run_agent_beside_kubelet(
                 observe_withdrawal=metrics.observe_withdrawal,
                 find_pod=own_pods.find_pod,
                 kubelet_root=kubelet_root,
+            )
+        )
+        await opened.enter_async_context(
+            agent_identities(
+                own_pods, metrics.set_identity, settings.node_name, kubeconfig=kubeconfig, in_cluster=in_cluster
             )
         )
         if secure_metrics:

@@ -45,6 +45,8 @@ class OwnPodSources:
     ) -> None:
         self.client: Client | None = None
         """The client of this node's identity; None until one is found."""
+        self.access: ClusterAccess | None = None
+        """The access of that client."""
         self.on_change: Callable[[], None] = lambda: None
         self._node_name = node_name
         self._kubeconfig, self._root = kubeconfig, root
@@ -89,7 +91,7 @@ class OwnPodSources:
         access = await self._find_access()
         log.info("the specs of this node's pods are read from %s", access.endpoint.netloc)
         http = HttpsTransport(access.endpoint, access.credentials)
-        self.client = Client(http, manager="lastcall-agent")
+        self.client, self.access = Client(http, manager="lastcall-agent"), access
         random = Random()  # noqa: S311 - spreads the pauses of the watch
         watch = OwnPods(self.client, self._node_name, clock=self._clock, random=random, on_change=self._note_change)
         self.watch = watch

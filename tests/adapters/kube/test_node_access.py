@@ -109,6 +109,21 @@ def test_without_any_identity_the_error_names_where_it_looked(host):
     assert "--kubeconfig" in said
 
 
+PLUGIN = {"exec": {"command": "aws-that-is-not-here", "apiVersion": "client.authentication.k8s.io/v1"}}
+
+
+def test_a_credential_plugin_that_is_not_here_leaves_the_other_identity(host, caplog):
+    """As in a container: the program is on the host."""
+    host.write(KUBELET_CONF, config("https://kubelet.example:6443", user=PLUGIN))
+    given = host.write("given", config("https://given.example:6443"))
+    assert host.finds(kubeconfig=str(given)) == "given.example"
+    assert "its credential plugin aws-that-is-not-here is not here" in caplog.text
+    assert host.finds() == "kubelet.example", "there is no other: the error of its first request says why"
+    there = {"exec": {**PLUGIN["exec"], "command": "sh"}}
+    host.write(KUBELET_CONF, config("https://kubelet.example:6443", user=there))
+    assert host.finds(kubeconfig=str(given)) == "kubelet.example"
+
+
 def test_a_broken_file_is_an_error_and_not_passed_over(host):
     host.write(KUBELET_CONF, "clusters: 7")
     with pytest.raises(InvalidInput, match=r"kubelet\.conf"):

@@ -113,12 +113,29 @@ HEALTHY = HostFacts(
     controllers=(manager(SAFE),),
     policies=(PolicyFacts(name="workers"),),
     priorities=PriorityFacts(sources={"kube-system/dns": PrioritySource.WATCH}),
+    node_identity=(),
+    own_identity=(),
 )
 
 
 def from_sources(*sources, api=None):
     return {"priorities": PriorityFacts(sources={f"shop/p{n}": s for n, s in enumerate(sources)}, api=api)}
 
+
+LOST = "it may not list endpointslices: no SIGTERM waits for Services"
+IDENTITIES = [
+    ("identities", {}, OK, "the node's identity and the agent's own have their rights"),
+    ("identities", {"own_identity": None}, OK, "the agent's own was not checked without --kubeconfig"),
+    ("identities", {"own_identity": (LOST,)}, WARNING, f"does not suffice: own: {LOST};"),
+    (
+        "identities",
+        {"node_identity": ("a", "b"), "own_identity": WHY},
+        WARNING,
+        "node: a; node: b; own: it was not to be",
+    ),
+    ("identities", {"node_identity": None, "own_identity": None}, OK, "there is no identity for the API server"),
+    ("identities", {"node_identity": WHY}, UNKNOWN, "node: it was not to be found out"),
+]
 
 W, C, M, R, D = PrioritySource
 PRIORITIES = [
@@ -395,6 +412,7 @@ TABLE = [
     ),
     ("static-pods", {"manifests": (file(pod("system-cluster-critical")),)}, WARNING, "2000000000 for"),
     ("static-pods", {"manifests": WHY}, UNKNOWN, "it was not to be found out"),
+    *IDENTITIES,
     *PRIORITIES,
     ("force-detach", {}, OK, "detaches nothing because time has passed"),
     (

@@ -32,10 +32,10 @@ async def gather_priorities(
 
     ``kubeconfig`` and ``root`` as in ``find_node_access``.
     """
-    node_name = await asyncio.to_thread(_node_name, root)
-    watched = await await_probe(_list_own_pods(node_name, kubeconfig, root))
+    name = await asyncio.to_thread(node_name, root)
+    watched = await await_probe(_list_own_pods(name, kubeconfig, root))
     checkpoint = await await_probe(asyncio.to_thread(read_checkpoint, state_dir))
-    manifests = StaticPods(Path(static_pod_path), node_name) if static_pod_path else dict[tuple[str, str], Pod]
+    manifests = StaticPods(Path(static_pod_path), name) if static_pod_path else dict[tuple[str, str], Pod]
     known = SpecSources(
         watched={} if isinstance(watched, UnknownFact) else watched,
         checkpoint={} if isinstance(checkpoint, UnknownFact) else checkpoint,
@@ -43,7 +43,7 @@ async def gather_priorities(
     )
     runtime = CriConnection(endpoint)
     try:
-        found = await await_probe(read_running_pods(runtime, known, node_name))
+        found = await await_probe(read_running_pods(runtime, known, name))
     finally:
         runtime.close()
     if isinstance(found, UnknownFact):
@@ -52,19 +52,19 @@ async def gather_priorities(
     return PriorityFacts(sources=sources, api=watched if isinstance(watched, UnknownFact) else None)
 
 
-async def _list_own_pods(node_name: str, kubeconfig: str, root: Path) -> PodsByUid:
+async def _list_own_pods(name: str, kubeconfig: str, root: Path) -> PodsByUid:
     access = await asyncio.to_thread(find_node_access, SystemClock(), os.environ, kubeconfig=kubeconfig, root=root)
     http = HttpsTransport(access.endpoint, access.credentials)
     try:
         listed = await Client(http, manager="lastcall-doctor").list(
-            PODS.with_shape(Pod), fields=f"spec.nodeName={node_name}"
+            PODS.with_shape(Pod), fields=f"spec.nodeName={name}"
         )
     finally:
         http.close()
     return {runtime_uid(pod): pod for pod in listed.items}
 
 
-def _node_name(root: Path) -> str:
+def node_name(root: Path) -> str:
     """The name under which the kubelet here registers its Node."""
     process = run_probe(lambda: find_kubelet_process(root))
     given = "" if process is None or isinstance(process, UnknownFact) else flag_value(process.arguments, _NAME)

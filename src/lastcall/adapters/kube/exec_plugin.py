@@ -90,6 +90,11 @@ class ExecPlugin:
         self._expires = float("inf")
         self._asking: asyncio.Task[Credential] | None = None
 
+    @property
+    def command(self) -> str:
+        """The program, as a path or a name to search for."""
+        return self._program.command
+
     async def current_credential(self) -> Credential:
         """Raises Unavailable if the program fails, NotPermitted if it is missing or gives no credential.
 

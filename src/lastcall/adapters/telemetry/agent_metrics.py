@@ -61,6 +61,7 @@ class AgentMetrics:
         )
         self._runtime = gauge(names.M_RUNTIME)
         self._runtime.set(1)
+        self._identity = gauge(names.M_IDENTITY, "identity")
         self._how = gauge(names.M_HOW, "how")
         self._notice = gauge(names.M_NOTICE, "source")
         self._source = gauge(names.M_SOURCE, "source")
@@ -97,6 +98,10 @@ class AgentMetrics:
     def observe_withdrawal(self, seconds: float) -> None:
         """Records how long a pod took to leave its EndpointSlices."""
         self._withdrawal.observe(seconds)
+
+    def set_identity(self, name: str, usable: bool) -> None:
+        """Records whether an identity for the API server suffices, after a check of it."""
+        self._identity.labels(identity=name).set(usable)
 
     def count_retry(self) -> None:
         """Counts a failed attempt to reach logind."""
