@@ -168,6 +168,17 @@ async def test_the_whole_container_is_killed_in_the_middle(node):
     assert await node.host.running(KUBELET, HOST_LOCK, HOST_RESUME) == [], node.story()
 
 
+async def test_the_kernel_ends_the_container_for_its_memory(node):
+    await going_down(node, web=20, db=1)
+    before = await node.agent.running()
+    await node.agent.exhaust_memory()
+    status = await node.agent.status(before)
+    assert (status.state, status.reason, status.exit_code) == (cri.CONTAINER_EXITED, "OOMKilled", 137)
+    await node.went_down_in_order("web", "db")
+    assert node.agent.says("resuming the shutdown") == 1
+    assert len(await node.agent.containers()) == 2
+
+
 async def test_the_agent_alone_is_killed_in_the_middle(node):
     """Process 1 of its container restarts it, and the kubelet stays stopped."""
     await going_down(node, web=8, db=1)

@@ -1,7 +1,7 @@
 """The agent's pod as the DaemonSet describes it, in a real container of a private containerd.
 
-The container's image has no Python here: the machine's /usr and this checkout are mounted into it. Everything else is
-taken from the manifest: arguments, environment, mounts, security. The node's directories are the test's.
+Unless an image of lastcall is given, it has no Python: the machine's /usr and this checkout are mounted into it.
+Everything else is taken from the manifest: arguments, environment, mounts, security. The node's directories are the test's.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ import lastcall
 from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.cri.connection import CriConnection
 from lastcall.adapters.state.journal_files import JournalFiles
+from lastcall.errors import Unavailable
 from lastcall.manifests.daemon_set import agent_daemon_set
 from lastcall.model.shutdown import from_lines
 from lastcall.model.shutdown_fold import fold_events
@@ -37,9 +38,10 @@ def restarter_unit(directory, endpoint):
 
 
 class AgentPod:
-    """``directory`` is the node's; ``logind`` the private one; ``containerd`` the private one."""
+    """``directory`` is the node's; ``logind`` and ``containerd`` are the private ones; ``image`` is one of lastcall."""
 
-    def __init__(self, directory, logind, containerd, *, config):
+    def __init__(self, directory, logind, containerd, *, config, image=""):
+        self.image = image
         self.directory, self.logind = directory, logind
         self.endpoint, self.cgroup = containerd.endpoint, containerd.cgroup
         self.connection = CriConnection(self.endpoint)
@@ -50,7 +52,7 @@ class AgentPod:
         secrets = self._make("secrets")
         (secrets / "token").write_text("none")
         (secrets / "ca.crt").write_bytes(CERTIFICATE.read_bytes())
-        manifest = agent_daemon_set("lastcall-system", image=BUSYBOX, endpoint=self.endpoint)
+        manifest = agent_daemon_set("lastcall-system", image=image or BUSYBOX, endpoint=self.endpoint)
         self.spec = manifest["spec"]["template"]["spec"]
 
     def _make(self, name):
@@ -91,28 +93,33 @@ class AgentPod:
         labels |= {"io.kubernetes.pod.name": "agent", "io.kubernetes.pod.namespace": "lastcall-system"}
         return cri.ContainerConfig(
             metadata=cri.ContainerMetadata(name="agent"),
-            image=cri.ImageSpec(image=BUSYBOX),
-            command=[sys.executable, "-m", *container["command"]],
+            image=cri.ImageSpec(image=container["image"]),
+            command=container["command"] if self.image else [sys.executable, "-m", *container["command"]],
             args=[
                 argument.replace("$(NODE_NAME)", "n1") for argument in container["args"] if "metrics" not in argument
             ],
             envs=[cri.KeyValue(key=key, value=value.encode()) for key, value in self._environment().items()],
-            mounts=[*self._mounts_of(container), *_programs()],
+            mounts=[*self._mounts_of(container), *([] if self.image else _programs())],
             labels=labels,
             annotations={"io.kubernetes.container.restartCount": "0"},
-            linux=cri.LinuxContainerConfig(security_context=self._security(container["securityContext"])),
+            linux=cri.LinuxContainerConfig(
+                security_context=self._security(container["securityContext"]),
+                resources=cri.LinuxContainerResources(memory_limit_in_bytes=_mebibytes(container) << 20),
+            ),
         )
 
     def _environment(self):
-        return {
+        checkout = {
+            "PYTHONPATH": str(Path(os.path.realpath(lastcall.__file__)).parents[1]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        return ({} if self.image else checkout) | {
             "NODE_NAME": "n1",
             "POD_UID": UID,
             # No API server answers here; the bus has another name in its directory.
             "KUBERNETES_SERVICE_HOST": "127.0.0.1",
             "KUBERNETES_SERVICE_PORT": "9",
             "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/run/dbus/bus",
-            "PYTHONPATH": str(Path(os.path.realpath(lastcall.__file__)).parents[1]),
-            "PYTHONDONTWRITEBYTECODE": "1",
         }
 
     def _security(self, context):
@@ -171,6 +178,18 @@ class AgentPod:
         request = cri.ContainerStatusRequest(container_id=container)
         return (await self.connection.call("ContainerStatus", request)).status
 
+    async def exhaust_memory(self):
+        """Has the kernel end the container for its memory: a program in it takes all, and process 1 is the first to go."""
+        first = await self.process_1()
+        for process, score in [(first, 1000), *((child, 900) for child in agent_processes(first))]:
+            Path(f"/proc/{process}/oom_score_adj").write_text(str(score))
+        eater = "x = [bytearray(1 << 20) for _ in range(100000)]"
+        request = cri.ExecSyncRequest(container_id=await self.running(), cmd=[sys.executable, "-c", eater], timeout=60)
+        try:
+            await self.connection.call("ExecSync", request, within=90)
+        except Unavailable:
+            pass  # its container has ended
+
     async def stop(self, grace):
         """As a kubelet that deletes the pod."""
         request = cri.StopContainerRequest(container_id=await self.running(), timeout=grace)
@@ -192,6 +211,10 @@ class AgentPod:
 def agent_processes(process_1):
     """The numbers of the children of the container's process 1: the agent, and what it has left."""
     return [int(word) for word in Path(f"/proc/{process_1}/task/{process_1}/children").read_text().split()]
+
+
+def _mebibytes(container):
+    return int(container["resources"]["limits"]["memory"].removesuffix("Mi"))
 
 
 def _programs():
