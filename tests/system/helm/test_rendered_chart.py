@@ -231,6 +231,15 @@ def test_the_chart_is_of_this_version():
     assert kinds == [one["spec"]["names"]["kind"] for one in defined]
 
 
+def test_sources_of_deadlines_reach_the_configuration():
+    wanted = {"socket": {}, "ec2": {"rebalance": "Cordon"}, "nut": {"ups": "rack1@10.0.0.7"}, "leadSeconds": 60}
+    rendered = helm.objects(helm.render({"agent": {"config": {"deadlines": wanted}}}))
+    [found] = [one for one in rendered if one["kind"] == "ConfigMap" and "agent.yaml" in one["data"]]
+    settings = config.parse_config(found["data"]["agent.yaml"].encode(), "agent.yaml").deadlines
+    assert [source.value for source in settings.sources] == ["Socket", "EC2", "NUT"]
+    assert settings.lead_seconds == 60
+
+
 def test_the_configuration_of_day_one_observes(everything):
     [found] = [one for one in everything if key(one) == ("ConfigMap", helm.NAMESPACE, "lastcall-agent")]
     settings = config.parse_config(found["data"]["agent.yaml"].encode(), "agent.yaml")
