@@ -5,10 +5,12 @@ most, and no later step waits for a server that does not answer.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 from lastcall.aio import OrderedTaskGroup, cancel_and_wait, wait_any, wait_first
+from lastcall.errors import LastcallError
 from lastcall.graceful.cluster import pod_changes
 from lastcall.graceful.cluster.after_boot import AfterBoot
 from lastcall.graceful.cluster.node_announcement import NodeAnnouncement
@@ -30,6 +32,9 @@ LAST_SECONDS = 2.0
 
 PARALLEL_CALLS = 10
 """Writes to pods at a time: more would only queue at the server (API Priority and Fairness)."""
+
+
+log = logging.getLogger(__name__)
 
 
 class ClusterNodeFace:
@@ -196,11 +201,24 @@ class ClusterNodeFace:
 
     async def _hand_over(self) -> None:
         """Ends the writes; the restarted kubelet finishes what they have begun."""
+        if self._is_cancelled:
+            return
         self._is_cancelled = True
         pods = sorted(one.key for one in self._departures.values() if one.is_being_deleted)
+        is_known = bool(self._departures) or self._announcing is not None
         await self._stop_writing()
+        pods = pods if is_known else await self._list_terminating_pods()
         if pods:
             self._add_note(f"handed over to the kubelet, because their deletion had begun: {', '.join(pods)}")
+
+    async def _list_terminating_pods(self) -> list[str]:
+        """The pods whose deletion is under way, for an agent that started after the cancel; none if that is not known."""
+        try:
+            found = await self._objects.list_pods()
+        except LastcallError as error:
+            log.warning("which pods are handed over to the kubelet is not known: %s", error)
+            return []
+        return sorted(pod.key for pod in found if pod.metadata.deletion_timestamp)
 
     def _start_write(self, key: str, work: Coroutine[Any, Any, None]) -> None:
         task = self._work.start(work, f"write {key}")

@@ -176,6 +176,20 @@ async def test_a_cancel_lists_what_is_handed_over_to_the_kubelet(cluster):
     assert "deletionTimestamp" not in (await cluster.pod(later.pod.metadata.name))["metadata"]
 
 
+@in_cluster
+async def test_an_agent_that_starts_after_the_cancel_lists_them_too_and_once(cluster):
+    live, _ = await cluster.make_pod("web"), await cluster.make_pod("later")
+    await cluster.face.begin_shutdown(100)
+    await cluster.face.begin_pod(live, 30.0, 0.0)
+    await cluster.clock.sleep(1)
+    await cluster.face.close()
+    face = cluster.new_face()
+    for _ in range(2):
+        await face.mark_ready()
+    assert face.take_notes() == ["handed over to the kubelet, because their deletion had begun: default/web"]
+    await face.close()
+
+
 @pytest.mark.parametrize("refused", [False, True])
 def test_a_pod_that_ends_after_the_cancel_is_the_kubelets(refused):
     """The kubelet may run it again by then: a DELETE with grace period 0 would permit a second copy."""
