@@ -61,7 +61,10 @@ class HostBesideKubelet(SimulatedHost):
         await self.start_agent()
 
     async def start_agent(self) -> None:
-        """Its unit starts it."""
+        """Its unit starts it; if a boot was cut off there is no systemd yet, and both start."""
+        if self._systemd is None:
+            await self.start_kubelet()
+            return
         self.process = VirtualProcess(f"{self.name}/agent", on_death=self._release_agent_lock)
         self._site.truth.record_agent_start(self.name)
         self.process.start(self._run_agent(self.process), f"{self.name}: agent")
