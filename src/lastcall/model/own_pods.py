@@ -8,6 +8,7 @@ from lastcall.model.pods import Container, ObjectMetadata, Pod, PodSpec, Volume
 from lastcall.names import MIRROR_ANNOTATION
 
 _PLUGIN_DIRECTORY = re.compile(r"/plugins(_registry)?(/|$)")
+_NETWORK_DIRECTORY = re.compile(r"/cni(/|$)")
 
 
 def runtime_uid(pod: Pod) -> str:
@@ -41,7 +42,7 @@ def keep_essentials(pod: Pod) -> Pod:
             volumes=tuple(
                 volume
                 for volume in spec.volumes or ()
-                if volume.persistent_volume_claim or volume.ephemeral or volume.csi or _is_plugin_volume(volume)
+                if volume.persistent_volume_claim or volume.ephemeral or volume.csi or _is_serving_volume(volume)
             )
             or None,
         ),
@@ -53,8 +54,18 @@ def is_plugin_directory(path: str) -> bool:
     return _PLUGIN_DIRECTORY.search(path) is not None
 
 
-def _is_plugin_volume(volume: Volume) -> bool:
-    return volume.host_path is not None and is_plugin_directory(volume.host_path.path)
+def serves_other_pods(pod: Pod) -> bool:
+    """Whether the pod runs a network plugin or a CSI driver, which the end of other pods may need.
+
+    A network plugin installs itself below directories named ``cni``, such as /etc/cni/net.d and /opt/cni/bin, where the
+    runtime looks for it.
+    """
+    return any(map(_is_serving_volume, pod.spec.volumes or ()))
+
+
+def _is_serving_volume(volume: Volume) -> bool:
+    path = volume.host_path.path if volume.host_path else ""
+    return is_plugin_directory(path) or _NETWORK_DIRECTORY.search(path) is not None
 
 
 def _essential_metadata(metadata: ObjectMetadata) -> ObjectMetadata:

@@ -303,7 +303,10 @@ class NodeFace(Protocol):
         ...
 
     def expect_pods(self, namespaces: Iterable[str]) -> None:
-        """Names the namespaces of the pods that will be terminated, before the first ``begin_pod``. Immediate."""
+        """Names the namespaces of the pods that will be terminated, before the first ``begin_pod``. Immediate.
+
+        Called beside ``begin_shutdown``, and again after it.
+        """
         ...
 
     async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:

@@ -47,6 +47,7 @@ FULL = {
             {"name": "keys", "csi": {"driver": "secrets.example.com", "volumeAttributes": {"a": "b"}}},
             {"name": "token", "projected": {"sources": []}},
             {"name": "tmp", "emptyDir": {}},
+            {"name": "cni", "hostPath": {"path": "/opt/cni/bin"}},
         ],
     },
     "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
@@ -76,7 +77,7 @@ def test_what_ends_a_pod_in_order_is_kept_and_no_secret():
     assert (kept.spec.termination_grace_period_seconds, kept.metadata.deletion_grace_period_seconds) == (60, 5)
     assert kept.metadata.owner_references[0].kind == "StatefulSet"
     assert (kept.metadata.labels, kept.spec.host_network) == ({"app": "web"}, True)
-    assert [volume.name for volume in kept.spec.volumes] == ["data", "scratch", "socket", "keys"]
+    assert [volume.name for volume in kept.spec.volumes] == ["data", "scratch", "socket", "keys", "cni"]
     assert kept.spec.volumes[0].persistent_volume_claim.claim_name == "data-web-0"
     assert kept.spec.volumes[3].csi.driver == "secrets.example.com"
 

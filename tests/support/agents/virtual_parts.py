@@ -72,6 +72,7 @@ class RecordingNode:
 
     def expect_pods(self, namespaces):
         self.namespaces = set(namespaces)
+        self._note("expect")
 
     async def begin_pod(self, live, grace, until):
         self.begun.append((self.clock.boottime(), live.pod.metadata.name, grace, until))

@@ -27,8 +27,8 @@ from lastcall.ports.node import Clock, NodeFace, PodRuntime, RunningPod
 SANDBOX_SECONDS = 2.0
 """How long a phase waits, out of its own time, for the sandbox of a pod whose containers have ended.
 
-The teardown removes the pod's network, for which it may need the pods of a later phase; the limit keeps a teardown
-that hangs from holding up those phases.
+The teardown removes the pod's network, for which it may need a pod that ends later: without one it is not waited for.
+The limit keeps a teardown that hangs from holding up the later phases.
 """
 
 _RETRY = 0.25

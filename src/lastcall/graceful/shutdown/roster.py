@@ -4,9 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from lastcall.graceful.planning.phase_assignment import index_for
+from lastcall.model.own_pods import serves_other_pods
 from lastcall.model.pods import pod_priority
 from lastcall.model.shutdown import PhasePlan, ShutdownRecord
-from lastcall.ports.node import RunningPod
+from lastcall.ports.node import PrioritySource, RunningPod
+
+_UNKNOWN_SPEC = (PrioritySource.RUNTIME, PrioritySource.DEFAULT)
+"""The sources that do not have the pod's spec."""
 
 MOST_RECREATIONS = 3
 """How often a pod that the kubelet has recreated is terminated again."""
@@ -39,6 +43,18 @@ class Roster:
             if uid not in self._open and not self._is_done(live) and self._phases[uid] <= index
         )
         return sorted(mine, key=lambda live: live.pod.key)
+
+    @property
+    def may_serve_sandboxes(self) -> bool:
+        """Whether a pod whose termination has not begun may be needed to tear down the sandboxes of ended pods.
+
+        A pod whose spec is not known counts as one.
+        """
+        return any(
+            live.priority_source in _UNKNOWN_SPEC or serves_other_pods(live.pod)
+            for uid, live in self._pods.items()
+            if uid not in self._open and not self._is_done(live)
+        )
 
     @property
     def namespaces(self) -> set[str]:

@@ -164,10 +164,19 @@ class ShutdownRun:
             return
         self._node.refuse_pods()
         self._announcing = asyncio.ensure_future(self._node.begin_shutdown(self._deadline))
-        if not await self._wait_at_most(ANNOUNCE_SECONDS, self._announcing):
-            self._record_note(
-                f"the announcement of the shutdown is not finished after {ANNOUNCE_SECONDS:g} s; the pods are terminated anyway"
-            )
+        expecting = asyncio.ensure_future(self._expect_cached_pods())
+        try:
+            if not await self._wait_at_most(ANNOUNCE_SECONDS, self._announcing):
+                self._record_note(
+                    f"the announcement of the shutdown is not finished after {ANNOUNCE_SECONDS:g} s; the pods are terminated anyway"
+                )
+        finally:
+            await cancel_and_wait(expecting)
+
+    async def _expect_cached_pods(self) -> None:
+        """Names the pods that are known already, so that what is asked about them is asked while the kubelet stops."""
+        if await self._refresher.read_cached():
+            self._node.expect_pods(self._roster.namespaces)
 
     async def _wait_for_first_list(self) -> bool:
         """Waits for a first list of pods, out of the phases' time; False if ``stop`` or the deadline comes first."""
@@ -365,9 +374,9 @@ class ShutdownRun:
             if self._is_latest_task(uid):
                 self._roster.mark_containers_ended(uid)
                 self._changed.set()
-            await self._wait_at_most(
-                SANDBOX_SECONDS, self._sandboxes.start(going.tear_down_sandbox(), f"sandbox of {live.pod.key}")
-            )
+            teardown = self._sandboxes.start(going.tear_down_sandbox(), f"sandbox of {live.pod.key}")
+            if self._roster.may_serve_sandboxes:
+                await self._wait_at_most(SANDBOX_SECONDS, teardown)
             await going.write_last_status()
             self._record_node_notes()
         except Exception as error:

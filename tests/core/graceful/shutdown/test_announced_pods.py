@@ -38,6 +38,11 @@ def test_each_pod_is_announced_when_its_phase_begins():
     assert shutdown.node.namespaces == {"default"}
 
 
+def test_what_is_asked_about_the_pods_is_asked_while_the_kubelet_stops():
+    shutdown = Shutdown(TWO, [(pod("web"), None)], slow=0.5)
+    assert shutdown.node.whens("expect") == [0, 0.5]
+
+
 def test_notes_of_the_node_are_in_the_report():
     shutdown = Shutdown(TWO, [(pod("web"), None)], notes=["the object of default/web stays"])
     assert [event.text for event in shutdown.of(NoteWritten)] == ["the object of default/web stays"]

@@ -4,14 +4,16 @@ import asyncio
 import math
 from contextlib import asynccontextmanager
 
+import pytest
 from msgspec.structs import replace
 from support.agents.virtual_parts import RecordingNode, phases, pod
 
 from lastcall.errors import Unavailable
 from lastcall.graceful.shutdown.roster import Roster
 from lastcall.graceful.shutdown.run import ShutdownRun
+from lastcall.model.pods import HostPath, Volume
 from lastcall.model.shutdown import PhaseEnd, PhaseEnded, PodEnded, PodOutcome, PodStarted, ShutdownMode
-from lastcall.ports.node import RunningPod
+from lastcall.ports.node import PrioritySource, RunningPod
 from lastcall_lab import virtual
 from lastcall_lab.fakes.actor_runtime import ActorRuntime, ContainerScript
 
@@ -29,6 +31,7 @@ class OldList(ActorRuntime):
 
     copy = None
     teardown = 0.0
+    source = PrioritySource.DEFAULT
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
@@ -40,7 +43,8 @@ class OldList(ActorRuntime):
 
     async def refresh_pods(self):
         return [
-            replace(live, sandbox=self.sandboxes.get(live.pod.metadata.uid, "")) for live in await super().list_pods()
+            replace(live, sandbox=self.sandboxes.get(live.pod.metadata.uid, ""), priority_source=self.source)
+            for live in await super().list_pods()
         ]
 
     async def reread_pod(self, live):
@@ -208,7 +212,7 @@ def test_a_sandbox_that_is_slow_to_go_holds_the_next_phase_up_for_two_seconds_an
     ]
     assert world.got("dns", "main")[0] == (5, "TERM")
     assert [event.end for event in world.of(PhaseEnded)] == [PhaseEnd.DONE, PhaseEnd.DONE]
-    assert world.took == 10
+    assert world.took == 8, "the last sandbox needs no pod that still runs"
     assert [what for _, what in world.node.told if what.startswith("ended")] == ["ended web", "ended dns"]
 
 
@@ -235,7 +239,37 @@ def test_a_sandbox_that_cannot_be_torn_down_is_tried_again_and_holds_nobody_up()
 
     world = played(scene)
     assert [event.outcome for event in world.of(PodEnded)] == [PodOutcome.GRACEFUL]
-    assert world.took == 5
+    assert world.took == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "critical"),
+    [
+        ("/etc/cni/net.d", PrioritySource.WATCH, 5),
+        ("/opt/cni/bin", PrioritySource.CHECKPOINT, 5),
+        ("/var/lib/kubelet/plugins/x", PrioritySource.MANIFEST, 5),
+        ("/var/log/cnidata", PrioritySource.WATCH, 3),
+        ("/var/log", PrioritySource.RUNTIME, 5),
+        ("/var/log", PrioritySource.DEFAULT, 5),
+    ],
+)
+def test_sandboxes_hold_up_only_a_phase_that_may_end_network_or_storage(path, source, critical):
+    """Without the pod that runs the network plugin its teardown of networks hangs; other pods are not needed for it."""
+
+    async def scene(world):
+        mounted = replace(
+            pod("agent", uid="agent", priority=2_000_000_000).spec,
+            volumes=(Volume(name="host", host_path=HostPath(path=path)),),
+        )
+        world.runtime.source = source
+        world.runtime.add(pod("web", uid="web"), {"main": SLOW})
+        world.runtime.add(replace(pod("agent", uid="agent", priority=2_000_000_000), spec=mounted), {"main": SLOW})
+        world.runtime.teardown = math.inf
+        async with world.going_down():
+            pass
+
+    world = played(scene, TWO)
+    assert world.got("agent", "main")[0] == (critical, "TERM")
 
 
 def test_a_shutdown_that_was_called_off_leaves_the_sandbox_to_the_kubelet():
