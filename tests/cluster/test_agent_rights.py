@@ -7,7 +7,7 @@ the claim of a token that is bound to a Node or a pod arrives in the same field.
 import pytest
 import pytest_asyncio
 from support.conformance.api_client import MERGE, STRATEGIC, unique
-from support.conformance.objects import meta, pod
+from support.conformance.objects import meta, pod, workload
 
 from lastcall import names
 from lastcall.adapters.kube.resources import (
@@ -40,6 +40,8 @@ DEFINITIONS = dict_resource("apiextensions.k8s.io", "v1", "customresourcedefinit
 VAP = "admissionregistration.k8s.io"
 POLICIES = dict_resource(VAP, "v1", "validatingadmissionpolicies")
 POLICY_BINDINGS = dict_resource(VAP, "v1", "validatingadmissionpolicybindings")
+REPLICA_SETS = dict_resource("apps", "v1", "replicasets")
+REPLICATION_CONTROLLERS = dict_resource("", "v1", "replicationcontrollers")
 SHUTDOWNS = "/apis/lastcall.dev/v1alpha1/nodeshutdowns"
 LEASE = "kube-node-lease"
 NOT_READY = {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "KubeletNotReady"}]}}
@@ -137,6 +139,8 @@ READS = {
         f"/api/v1/pods?watch=true&timeoutSeconds=1&fieldSelector=spec.nodeName%3D{n}",
     ),
     ("endpointslices", "list"): lambda s, n: ("GET", s.api.at(ENDPOINT_SLICES)),
+    ("replicasets", "get"): lambda s, n: ("GET", s.api.at(REPLICA_SETS, "r")),
+    ("replicationcontrollers", "get"): lambda s, n: ("GET", s.api.at(REPLICATION_CONTROLLERS, "r")),
     ("endpointslices", "watch"): lambda s, n: ("GET", s.api.at(ENDPOINT_SLICES) + "?watch=true&timeoutSeconds=1"),
 }
 RIGHTS = {**OF_THE_NODE, **OF_THE_ACCOUNT, **READS}
@@ -239,6 +243,10 @@ async def until_status(scene, who, request, *codes):
 async def prepare(scene, right, node):
     """Makes, as an administrator, the object that a request is about."""
     resource, verb = right
+    if resource == "replicasets":
+        await scene.api.create(REPLICA_SETS, workload("r"))
+    if resource == "replicationcontrollers":
+        await scene.api.create(REPLICATION_CONTROLLERS, workload("r", selector={"app": "r"}))
     if verb != "create" and resource == "nodeshutdowns":
         await scene.api.ask("POST", SHUTDOWNS, shutdown(node))
     if verb != "create" and resource == names.NODES_NAMESPACE:
