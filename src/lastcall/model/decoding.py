@@ -12,7 +12,7 @@ import yaml
 from lastcall.errors import InvalidInput
 from lastcall.model.choices import choices_text
 from lastcall.model.foreign_text import plain_text
-from lastcall.model.yaml_text import MAX_DEPTH, YamlLoader
+from lastcall.model.yaml_text import MAX_DEPTH, NESTED_TOO_DEEP, PARSER_TOO_DEEP, YamlLoader
 
 T = TypeVar("T")
 
@@ -49,7 +49,8 @@ def parse_documents(data: bytes, source: str) -> list[Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise InvalidInput(source, [f"{where}{error.problem or error.context}"]) from error
+        problem = NESTED_TOO_DEEP if error.problem == PARSER_TOO_DEEP else error.problem or error.context
+        raise InvalidInput(source, [f"{where}{problem}"]) from error
     except (yaml.YAMLError, ValueError) as error:
         raise InvalidInput(source, [f"not YAML: {' '.join(str(error).split())}"]) from error
 

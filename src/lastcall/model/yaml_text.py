@@ -19,6 +19,12 @@ MAX_DEPTH = 100
 MAX_ALIASED = 100_000
 """The most nodes that aliases may repeat in one document: stops the "billion laughs" attack, not normal files."""
 
+NESTED_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
+"""The problem of text that exceeds ``MAX_DEPTH``."""
+
+PARSER_TOO_DEEP = "exceeded maximum nesting depth"
+"""The problem that libyaml reports instead if it reads far enough ahead (since 0.2.6: 1000 levels)."""
+
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BOOL = r"yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF"
 _TAG = "tag:yaml.org,2002:"
@@ -47,7 +53,7 @@ class _Composer(Composer):
             self._count_alias(event)
             return super().compose_node(parent, index)
         if self._depth >= MAX_DEPTH:
-            raise ComposerError(None, None, f"nested more than {MAX_DEPTH} levels deep", event.start_mark)
+            raise ComposerError(None, None, NESTED_TOO_DEEP, event.start_mark)
         self._depth += 1
         before, self._nodes = self._nodes, self._nodes + 1
         node = super().compose_node(parent, index)
@@ -80,7 +86,40 @@ class _Composer(Composer):
             raise ComposerError(None, None, f"aliases repeat more than {MAX_ALIASED} nodes", event.start_mark)
 
 
-class YamlLoader(_Composer, _Base):  # type: ignore[misc]  # the base depends on the installed parser
+class MergeKeys:
+    """Merge keys (``<<``) for a loader: to be named before PyYAML's in its bases."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Replaces merge keys: a mapping's own keys come first, then those of its sources in their order.
+
+        PyYAML 6.0.4 compares keys by identity, so that a merged key of one letter hides the mapping's own.
+        """
+        own = [pair for pair in node.value if pair[0].tag != f"{_TAG}merge"]
+        merged = {_key_identity(key): (key, value) for key, value in self._merged_pairs(node)}
+        names = {_key_identity(key) for key, _ in own}
+        node.value = [pair for name, pair in merged.items() if name not in names] + own
+
+    def _merged_pairs(self, node: yaml.MappingNode) -> list[tuple[yaml.Node, yaml.Node]]:
+        """Of all sources, the last one first: each pair hides those before it."""
+        pairs: list[tuple[yaml.Node, yaml.Node]] = []
+        for key, value in node.value:
+            if key.tag == f"{_TAG}merge":
+                sources = value.value if isinstance(value, yaml.SequenceNode) else [value]
+                for source in sources:
+                    if not isinstance(source, yaml.MappingNode):
+                        problem = f"expected a mapping or list of mappings for merging, but found {source.id}"
+                        raise ConstructorError(None, None, problem, source.start_mark)
+                    self.flatten_mapping(source)
+                    pairs[:0] = source.value
+        return pairs
+
+
+def _key_identity(key: yaml.Node) -> Any:
+    """Equal for two keys that are the same text; a key that is no scalar equals itself alone."""
+    return key.value if isinstance(key, yaml.ScalarNode) else id(key)
+
+
+class YamlLoader(MergeKeys, _Composer, _Base):  # type: ignore[misc]  # the base depends on the installed parser
     """For ``yaml.load_all``. Malformed text raises yaml.YAMLError; a wrong explicit tag may raise ValueError."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  (as PyYAML has it)

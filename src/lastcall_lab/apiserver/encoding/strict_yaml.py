@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from lastcall.model.yaml_text import MergeKeys
 from lastcall_lab.apiserver.encoding import yaml_limits
 
 _TRUE = ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
@@ -29,7 +30,7 @@ _FIRST = {
 """The first characters of such scalars. Without them PyYAML would try all patterns on each scalar."""
 
 
-class StrictLoader(yaml.CSafeLoader):
+class StrictLoader(MergeKeys, yaml.CSafeLoader):
     """YAML 1.1 as in Go's library: y is true, 1:30 is text, 0o7 and 1e3 are numbers."""
 
     yaml_implicit_resolvers: dict[str | None, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  (as in PyYAML)

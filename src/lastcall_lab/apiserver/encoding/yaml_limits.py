@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 
 import yaml
 
+from lastcall.model.yaml_text import PARSER_TOO_DEEP
 from lastcall_lab.apiserver.encoding.go_json import MAX_DEPTH
 
 MAX_EXPANDED_BYTES = 3 * 1024 * 1024
 """The size of all scalars with aliases expanded: the same limit as for a JSON body."""
 
+_TOO_DEEP = f"exceeded max depth of {MAX_DEPTH}"
 _FEW_NODES, _MANY_NODES = 400_000, 4_000_000
 _FREE_NODES, _FREE_ALIASED = 1_000, 100
 
@@ -43,9 +45,20 @@ class _Document:
     open: list[_Subtree] = field(default_factory=lambda: [_Subtree(None, nodes=0)])
     anchors: dict[str, _Subtree] = field(default_factory=dict)
 
+    def add_event(self, event: yaml.Event) -> None:
+        """TooComplex if a limit is exceeded."""
+        if isinstance(event, yaml.ScalarEvent):
+            self.scalar(event.anchor, event.value)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            self.begin(event.anchor)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self.end()
+        elif isinstance(event, yaml.AliasEvent):
+            self.alias(event.anchor or "")
+
     def begin(self, anchor: str | None) -> None:
         if len(self.open) > MAX_DEPTH:
-            raise TooComplex(f"exceeded max depth of {MAX_DEPTH}")
+            raise TooComplex(_TOO_DEEP)
         self.open.append(_Subtree(anchor))
 
     def end(self) -> None:
@@ -86,14 +99,12 @@ def _allowed_share(nodes: int) -> float:
 def check_yaml_limits(data: bytes) -> None:
     """TooComplex if the first document exceeds a limit; yaml.YAMLError if the text is invalid."""
     document = _Document()
-    for event in yaml.parse(data, Loader=yaml.CSafeLoader):
-        if isinstance(event, yaml.ScalarEvent):
-            document.scalar(event.anchor, event.value)
-        elif isinstance(event, yaml.CollectionStartEvent):
-            document.begin(event.anchor)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            document.end()
-        elif isinstance(event, yaml.AliasEvent):
-            document.alias(event.anchor or "")
-        elif isinstance(event, yaml.DocumentEndEvent):
-            return
+    try:
+        for event in yaml.parse(data, Loader=yaml.CSafeLoader):
+            if isinstance(event, yaml.DocumentEndEvent):
+                return
+            document.add_event(event)
+    except yaml.MarkedYAMLError as error:
+        if error.problem == PARSER_TOO_DEEP:
+            raise TooComplex(_TOO_DEEP) from error
+        raise

@@ -151,6 +151,11 @@ def test_yaml_that_is_too_much(text, why):
         yaml_limits.check_yaml_limits(text) if "decode" not in why else strict_yaml.first_document(text)
 
 
+def test_a_mappings_own_key_hides_a_merged_one():
+    text = b"x: &x {a: 1, b: 1}\ny: &y {<<: *x, b: 2}\nz: {<<: *y, c: 3}\n"
+    assert strict_yaml.first_document(text).value["z"] == {"a": 1, "b": 2, "c": 3}
+
+
 def test_yaml_with_aliases_that_is_not():
     text = b"a: &a {x: &b [1, 2]}\nb: [*a, *a, *b]\nc: {<<: *a, z: 1}"
     assert strict_yaml.first_document(text).value == {
