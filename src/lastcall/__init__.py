@@ -6,4 +6,4 @@ happened, as a timeline), ``manifests``, ``doctor``, ``adapters`` (the outside),
 is a distribution of its own, ``lastcall_lab``.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

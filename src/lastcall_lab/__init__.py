@@ -5,4 +5,4 @@ The rooms, from the bottom: ``virtual`` (virtual time), ``apiserver``, ``control
 and controllers joined), ``up`` (the lab on this machine), ``simulation`` (rehearsals in virtual time), ``demo`` and ``cli``.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

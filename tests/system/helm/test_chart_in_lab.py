@@ -59,7 +59,7 @@ def deployed(kubectl, path):
 def test_installed_upgraded_rolled_back_uninstalled(kubectl, release):
     before = everything(kubectl)
     made = release("install", helm.CHART, NAME)
-    assert (made["status"], made["revision"], made["app_version"]) == ("deployed", 1, "0.1.0")
+    assert (made["status"], made["revision"], made["app_version"]) == ("deployed", 1, "0.2.0")
     wait_for_agents(kubectl)
     kubectl("wait crd --all --for=condition=Established --timeout=60s")
     assert kubectl(f"auth can-i create nodeshutdowns.lastcall.dev --as={AGENT}") == "yes\n"
