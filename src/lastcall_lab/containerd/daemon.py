@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from lastcall.adapters.cri.api import api_pb2 as cri
-from lastcall.adapters.cri.connection import CriConnection
+from lastcall.adapters.cri.connection import CriConnection, CriRefused
 from lastcall.errors import Unavailable
 from lastcall_lab.containerd import configuration, images, leftovers
 
@@ -167,7 +167,11 @@ class PrivateContainerd:
 
 
 async def _remove_sandbox(connection: CriConnection, sandbox: str) -> None:
-    await connection.call("StopPodSandbox", cri.StopPodSandboxRequest(pod_sandbox_id=sandbox), within=60)
+    stop = cri.StopPodSandboxRequest(pod_sandbox_id=sandbox)
+    try:
+        await connection.call("StopPodSandbox", stop, within=60)
+    except CriRefused:  # containerd has noticed only now that the sandbox's shim has ended
+        await connection.call("StopPodSandbox", stop, within=60)
     await connection.call("RemovePodSandbox", cri.RemovePodSandboxRequest(pod_sandbox_id=sandbox), within=60)
 
 

@@ -174,9 +174,14 @@ class AgentPod:
         answer = await self.connection.call("ContainerStatus", request)
         return int(json.loads(answer.info["info"])["pid"])
 
-    async def status(self, container):
+    async def exit_status(self, container):
+        """The container's status once it has ended."""
         request = cri.ContainerStatusRequest(container_id=container)
-        return (await self.connection.call("ContainerStatus", request)).status
+        while True:
+            status = (await self.connection.call("ContainerStatus", request)).status
+            if status.state == cri.CONTAINER_EXITED:
+                return status
+            await asyncio.sleep(0.05)
 
     async def exhaust_memory(self):
         """Has the kernel end the container for its memory: a program in it takes all, and process 1 is the first to go."""

@@ -115,7 +115,7 @@ class ShutdownRun:
         probing = asyncio.create_task(self._probe.run(), name="runtime probe")
         relisting = asyncio.create_task(self._relist_pods(), name="relist pods")
         try:
-            if not await self._wait_for_first_list():
+            if not await self._wait_for_first_list() or self._stopped:
                 return
             if self._mode is ShutdownMode.ENFORCE:
                 self._node.expect_pods(self._roster.namespaces)

@@ -31,13 +31,14 @@ class SimulatedNodeVolumes:
         """By the mounts of the storage."""
         users = [uid for handle, uid in self._storage.mounts_of(self._node) if handle == volume.handle]
         mounted = volume.uid in users
+        shown = {Filesystem(device=volume.handle, root="/")} if mounted else frozenset()
         return VolumeState(
             subpaths=(),
             target=volume.path if mounted else "",
             users=tuple(uid for uid in users if uid != volume.uid),
             has_stage=False,
             stage="",
-            filesystems=frozenset(known),
+            filesystems=frozenset(known | shown),
             elsewhere=(),
         )
 
