@@ -115,7 +115,7 @@ class ShutdownRun:
         probing = asyncio.create_task(self._probe.run(), name="runtime probe")
         relisting = asyncio.create_task(self._relist_pods(), name="relist pods")
         try:
-            if not await self._wait_for_first_list() or self._stopped:
+            if not await self._wait_for_first_list():
                 return
             if self._mode is ShutdownMode.ENFORCE:
                 self._node.expect_pods(self._roster.namespaces)
@@ -184,7 +184,7 @@ class ShutdownRun:
             if self._stopped or self._clock.boottime() >= self._deadline:
                 return False
             await self._clock.sleep(RETRY_SECONDS)
-        return True
+        return not self._stopped
 
     async def _relist_pods(self) -> None:
         """Reads the list of pods again and again: a kubelet that somebody has started recreates what has ended."""
