@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from lastcall.manifests import agent, daemon_set, own_node, pod_policies, resource_definitions
+from lastcall.manifests import agent, daemon_set, own_node, pod_policies, resource_definitions, viewer
 from lastcall.manifests.controller import EXTERNAL, OWN
 from lastcall.manifests.controller_grants import all_grants
 from lastcall.manifests.rbac import ANYWHERE, role_rules
@@ -57,6 +57,7 @@ def grants_file():
         *(grants_template(f"controller.{who}", all_grants(RELEASE, detach=who == OWN)) for who in (EXTERNAL, OWN)),
     ]
     [policy, _] = own_node.own_node_policy(daemon_set.NAME, SYSTEM_NAMESPACE, {})
+    parts.append(f'{{{{- define "lastcall.viewerRules" -}}}}\n{dump(viewer.viewer_rules())}{{{{- end }}}}\n')
     parts.append(f'{{{{- define "lastcall.ownNodePolicy" -}}}}\n{dump(policy["spec"])}{{{{- end }}}}\n')
     return WRITTEN + "\n".join(parts)
 

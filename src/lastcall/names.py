@@ -83,11 +83,20 @@ NODE_SHUTDOWN_MARK = _define_name(
     "on a Node, as JSON: the boot that shuts down, and whether its agent cordoned the Node; removed when that is undone",
 )
 
+AGENT_STANDING = _define_name(
+    "annotation",
+    f"{GROUP}/agent",
+    "on a Node, as JSON: whether its agent is armed, with how many seconds, in which mode, and when it said so; `lastcall status` reads it",
+)
+
 SYSTEM_NAMESPACE = _define_name("namespace", "lastcall-system", "the namespace of lastcall's own objects")
 NODES_NAMESPACE = _define_name(
     "namespace",
     "lastcall-nodes",
     "the namespace of the Leases that agents write; controllers elect their leader in another one",
+)
+VIEWER = _define_name(
+    "ClusterRole", "lastcall-viewer", "permits what lastcall's commands read of a cluster; bound to nobody by itself"
 )
 WATCHDOG = _define_name(
     "annotation",
@@ -207,6 +216,11 @@ KUBELET_STATE_FILE = _define_name(
     "start and end of the last shutdown, in the kubelet's format; in --state-dir",
 )
 LOGIND_DROP_IN = _define_name("file", "zz-lastcall.conf", "in /etc/systemd/logind.conf.d: raises InhibitDelayMaxSec")
+KUBELET_LOCK_WHO = _define_name(
+    "inhibitor",
+    "kubelet",
+    "of the kubelet's own delay lock (pkg/kubelet/nodeshutdown/systemd/inhibit_linux.go)",
+)
 LOCK_WHO = _define_name("inhibitor", "lastcall", "the name under which `systemd-inhibit --list` shows the delay lock")
 
 KUBELET_START = "lastcall-kubelet-start"

@@ -15,7 +15,8 @@ from support.runtimes.private_containerd import shared_containerd
 from lastcall.adapters.kube.node_access import KUBELET_CONF
 from lastcall.adapters.kube.resources import NODES, PODS, dict_resource
 from lastcall.adapters.state.pod_checkpoint import NAME
-from lastcall.model.shutdown import PodOutcome
+from lastcall.model.agent_standing import read_standing
+from lastcall.model.shutdown import PodOutcome, ShutdownMode
 
 pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("containerd")]
 
@@ -82,6 +83,11 @@ class Bound:
     async def checkpoint(self):
         return await asyncio.to_thread((self.node.state / NAME).exists)
 
+    async def standing(self):
+        """What the Node says of the agent, written with the kubelet's identity."""
+        with client_of(self.lab) as client:
+            return read_standing((await client.get(NODES, "n1"))["metadata"].get("annotations"))
+
     async def ends_in_order(self):
         node = self.node
         start = await node.logind.wait_for_start(seconds=120)
@@ -103,13 +109,20 @@ async def bound(lab, node):
 
 async def test_priorities_and_sidecars_that_only_the_api_knows(bound):
     await bound.node.until(bound.checkpoint, "the first checkpoint")
+    await bound.node.until(bound.standing, "the annotation of the Node")
+    before = await bound.standing()
+    assert (before.armed, before.mode, before.kubelet_lock) == (True, ShutdownMode.ENFORCE, False)
+    assert before.granted_seconds >= before.requested_seconds > 0
     await bound.node.logind.power_off()
     await bound.ends_in_order()
+    assert (await bound.standing()).armed, "nothing is written during a shutdown: the boot tells that it is old"
 
 
 async def test_without_an_api_server_from_the_start_the_checkpoint_says_the_same(bound):
     await bound.node.until(bound.checkpoint, "the first checkpoint")
+    await bound.node.until(bound.standing, "the annotation of the Node")
     await bound.node.stop()
+    assert await bound.standing() is None, "an agent that ends takes it away"
     await asyncio.to_thread(bound.lab.end)
     await bound.node.start_agent(bound.node.config)
 

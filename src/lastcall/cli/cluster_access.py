@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from lastcall.aio import timeout
-from lastcall.errors import LastcallError
+from lastcall.errors import ApiNotPermitted, LastcallError
 
 if TYPE_CHECKING:
     from lastcall.adapters.kube.client import Client
@@ -27,16 +27,22 @@ def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @contextlib.asynccontextmanager
 async def open_client(kubeconfig: str | None, context: str | None, *, manager: str) -> "AsyncIterator[Client]":
-    """A client, closed at the end; it writes as field manager ``manager``. InvalidInput if there is no such cluster."""
+    """A client, closed at the end; it writes as field manager ``manager``. InvalidInput if there is no such cluster.
+
+    A refusal that leaves the body says which role has the right.
+    """
     from lastcall.adapters.host.clock import SystemClock
     from lastcall.adapters.kube import kubeconfig as files
     from lastcall.adapters.kube.client import Client
     from lastcall.adapters.kube.https_transport import HttpsTransport
+    from lastcall.adapters.kube.refusals import explain_refusal
 
     access = files.find_access(SystemClock(), os.environ, kubeconfig=kubeconfig or "", context=context or "")
     transport = HttpsTransport(access.endpoint, access.credentials)
     try:
         yield Client(transport, manager=manager)
+    except ApiNotPermitted as error:
+        raise ApiNotPermitted(explain_refusal(error), code=error.code, reason=error.reason) from error
     finally:
         transport.close()
 

@@ -30,6 +30,10 @@ _VERBS = {
         "Tells this node's agent that the machine goes down, or stays up.",
     ),
     "report": ("lastcall.cli.report", "What happened in a shutdown, as a timeline."),
+    "status": (
+        "lastcall.cli.status",
+        "How each node of the cluster stands: armed or not, its last shutdown, problems.",
+    ),
 }
 
 

@@ -62,6 +62,23 @@ def print_reason_table(terminal: Terminal, rows: Sequence[tuple[str, str]]) -> N
     _print_lines(lines)
 
 
+def print_text_table(terminal: Terminal, titles: Sequence[str], rows: Sequence[tuple[Sequence[str], str]]) -> None:
+    """Prints a table as kubectl does, with columns aligned left; a long sentence in the last column is wrapped there."""
+    *heads, last = titles
+    widths = [max(len(head), *(len(cells[at]) for cells, _ in rows)) for at, head in enumerate(heads)]
+    before = sum(width + 3 for width in widths)
+    room = max(_NARROWEST, terminal.width - before)
+
+    def lines() -> Iterator[str]:
+        for cells, sentence in [(heads, last), *rows]:
+            beside = "".join(f"{cell:<{width}}   " for cell, width in zip(cells, widths, strict=True))
+            first, *more = _wrap_text(sentence, room, 0)
+            yield f"{beside}{first}".rstrip()
+            yield from (f"{'':{before}}{line}" for line in more)
+
+    _print_lines(lines)
+
+
 def print_sentence(terminal: Terminal, text: str, *, bold: bool | None = None, fg: str | None = None) -> None:
     """Prints a sentence, wrapped where the terminal is narrow."""
     for line in _wrap_text(text, max(_NARROWEST, terminal.width), 0):

@@ -8,13 +8,13 @@ import msgspec
 
 from lastcall.doctor.facts import HostFacts, HostFile, KubeletFacts, UnknownFact
 from lastcall.doctor.finding import Finding, failure, ok, unknown, warning
-from lastcall.doctor.logind_checks import KUBELET_WHO, SILENT, find_lock
+from lastcall.doctor.logind_checks import SILENT, find_lock
 from lastcall.errors import InvalidInput
 from lastcall.graceful import config
 from lastcall.model import decoding, duration
 from lastcall.model.base import Facts
 from lastcall.model.pods import SYSTEM_CLASSES
-from lastcall.names import LOCK_WHO
+from lastcall.names import KUBELET_LOCK_WHO, LOCK_WHO
 
 _NEVER = datetime(1, 1, 1, tzinfo=UTC)
 """Go's zero time."""
@@ -36,7 +36,7 @@ def check_kubelet(facts: HostFacts) -> Finding:
     """Whether the kubelet ends pods too, or is configured to but never armed."""
     if isinstance(facts.logind, UnknownFact):
         return unknown(SILENT)
-    lock, ours = find_lock(KUBELET_WHO, facts.logind), find_lock(LOCK_WHO, facts.logind)
+    lock, ours = find_lock(KUBELET_LOCK_WHO, facts.logind), find_lock(LOCK_WHO, facts.logind)
     if lock and ours:
         return failure(
             f"the kubelet (pid {lock.pid}) holds a delay lock beside lastcall: both would end the pods, each in its own order",
@@ -116,7 +116,7 @@ def _judge_state(state: _KubeletState, kubelet: KubeletFacts, facts: HostFacts) 
         return unknown(SILENT)
     if facts.logind.preparing:
         return ok("a shutdown is under way")
-    if ended >= began and find_lock(KUBELET_WHO, facts.logind):
+    if ended >= began and find_lock(KUBELET_LOCK_WHO, facts.logind):
         return ok("the kubelet has recovered from a cancelled shutdown")
     return failure(
         f"the kubelet (pid {kubelet.pid}) is still in the shutdown of {state.start_time.isoformat(timespec='seconds')}, "

@@ -11,11 +11,8 @@ from lastcall.graceful import config, delay_limit
 from lastcall.graceful.config import AgentConfig
 from lastcall.model import duration
 from lastcall.model.shutdown import ShutdownMode
-from lastcall.names import LOCK_WHO, LOGIND_DROP_IN
+from lastcall.names import KUBELET_LOCK_WHO, LOCK_WHO, LOGIND_DROP_IN
 from lastcall.ports.node import Inhibitor
-
-KUBELET_WHO = "kubelet"
-"""The ``who`` of the kubelet's lock (pkg/kubelet/nodeshutdown/systemd/inhibit_linux.go)."""
 
 SILENT = "not known while logind does not answer"
 
@@ -131,7 +128,7 @@ def check_other_locks(facts: HostFacts) -> Finding:
     """Which other programs delay a shutdown. All delay locks share one timer, and the last release ends the delay."""
     if isinstance(facts.logind, UnknownFact):
         return unknown(SILENT)
-    others = [lock for lock in _shutdown_locks(facts.logind) if lock.who not in (LOCK_WHO, KUBELET_WHO)]
+    others = [lock for lock in _shutdown_locks(facts.logind) if lock.who not in (LOCK_WHO, KUBELET_LOCK_WHO)]
     blocks = [lock for lock in others if lock.mode == "block"]
     if blocks and (systemd_version_number(facts) or _BLOCKS_OBEYED) >= _BLOCKS_OBEYED:
         return warning(f"{_lock_list(blocks)} blocks every shutdown until it ends", "end it, or let it finish first")

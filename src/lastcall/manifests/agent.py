@@ -11,6 +11,7 @@ from lastcall.manifests.daemon_set import CONTAINERD, NAME, agent_config_map, ag
 from lastcall.manifests.metrics_access import metrics_access_objects
 from lastcall.manifests.rbac import Grant, Object
 from lastcall.manifests.role_bindings import role_objects
+from lastcall.manifests.viewer import viewer_role
 from lastcall.model.decoding import quote_value
 from lastcall.model.snapshot import NODE_LEASES
 from lastcall.names import GROUP, NODES_NAMESPACE, PEERS_SECRET, SYSTEM_NAMESPACE
@@ -111,4 +112,4 @@ def agent_access_objects(*, peers: bool = False, own_node: bool = False) -> list
     bound = own_nodes.own_node_policy(NAME, SYSTEM_NAMESPACE, agent_labels()) if own_node else []
     grants = agent_grants(peers=peers, own_node=own_node)
     roles = role_objects(grants, to=NAME, of=SYSTEM_NAMESPACE, labels=agent_labels())
-    return [namespaces.nodes_namespace(), account, *bound, *roles]
+    return [namespaces.nodes_namespace(), account, *bound, *roles, viewer_role(agent_labels())]

@@ -16,6 +16,8 @@ from lastcall.model.shutdown_notice import LOGIND
 
 MOST_PODS = 4096
 MOST_NOTES = 256
+HANDED_OVER = "handed over to the kubelet, because their deletion had begun"
+"""Begins the note that lists the pods whose deletion a cancelled shutdown had begun."""
 
 
 class ShutdownPhasePlan(Facts, frozen=True):

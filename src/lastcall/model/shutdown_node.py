@@ -1,5 +1,10 @@
 """A Node, as far as the shutdown of its machine changes it."""
 
+from collections.abc import Mapping
+
+import msgspec
+
+from lastcall import names
 from lastcall.model.base import Facts
 from lastcall.model.pods import StatusCondition
 
@@ -31,3 +36,21 @@ class ShutdownNode(Facts, frozen=True):
     metadata: ShutdownNodeMetadata = ShutdownNodeMetadata()
     spec: ShutdownNodeSpec = ShutdownNodeSpec()
     status: ShutdownNodeStatus = ShutdownNodeStatus()
+
+
+class ShutdownMark(Facts, frozen=True):
+    """The annotation ``lastcall.dev/node-shutdown``: the boot that shuts down, and whether the agent cordoned the Node."""
+
+    boot_id: str
+    cordoned: bool
+
+
+def read_mark(annotations: Mapping[str, str] | None) -> ShutdownMark | None:
+    """The mark of a Node; None if there is none. An unreadable one counts as a mark without a cordon of ours."""
+    text = (annotations or {}).get(names.NODE_SHUTDOWN_MARK)
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text.encode(), type=ShutdownMark)
+    except (msgspec.DecodeError, UnicodeError):
+        return ShutdownMark(boot_id="", cordoned=False)

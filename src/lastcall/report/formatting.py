@@ -52,3 +52,27 @@ def abbreviate_names(names: Sequence[str]) -> str:
     if len(names) > _SHOWN:
         return f"{', '.join(names[: _SHOWN - 1])} and {len(names) - _SHOWN + 1} more"
     return ", ".join(names)
+
+
+def format_age(seconds: float) -> str:
+    """An age as kubectl prints it, with at most two units: ``45s``, ``7m30s``, ``3h``, ``2d5h``, ``400d``.
+
+    The rule is HumanDuration of apimachinery/pkg/util/duration, without years.
+    """
+    whole = max(0, int(seconds))
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
+    if whole < 120:
+        return f"{whole}s"
+    if minutes < 10:
+        return _two_units(minutes, "m", whole % 60, "s")
+    if minutes < 180:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two_units(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    return _two_units(days, "d", hours % 24, "h") if days < 8 else f"{days}d"
+
+
+def _two_units(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{large_unit}" + (f"{small}{small_unit}" if small else "")

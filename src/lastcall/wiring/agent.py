@@ -49,6 +49,7 @@ from lastcall.wiring.deadlines import DeadlineSources
 from lastcall.wiring.identities import agent_identities
 from lastcall.wiring.own_pods import own_pod_sources
 from lastcall.wiring.records import shutdown_recorder
+from lastcall.wiring.standing import StandingReport
 from lastcall.wiring.storage import storage_lease_reporter
 from lastcall.wiring.watchdog import AgentWatchdog, Keeping, watchdog_keeper
 
@@ -92,8 +93,10 @@ class AgentProgram:
         metrics: AgentMetrics | None = None,
         finishes_shutdown: bool = False,
         node_objects: NodeObjects | None = None,
+        standing: StandingReport | None = None,
     ) -> None:
         self._settings = settings
+        self._standing = standing
         self._node_objects = node_objects
         self._clock = SystemClock()
         self._metrics = metrics or AgentMetrics()
@@ -140,6 +143,7 @@ class AgentProgram:
                 self._retry_config(),
                 self._machines_watchdog.keep(),
                 self._deadline_sources().watch(),
+                self._report_standing(),
             ):
                 await self.agent.run()
 
@@ -152,6 +156,11 @@ class AgentProgram:
             metrics=self._metrics,
             objects=self._node_objects,
         )
+
+    def _report_standing(self) -> contextlib.AbstractAsyncContextManager[None]:
+        if self._standing is None:
+            return contextlib.nullcontext()
+        return self._standing.keep(lambda: self._status, lambda: self.agent.outlook.observes)
 
     def _request_stop(self) -> None:
         notification.notify_stopping()
@@ -362,9 +371,16 @@ async def run_agent_beside_kubelet(
                 kubelet_root=kubelet_root,
             )
         )
+        objects = KubeNodeObjects(lambda: own_pods.client, settings.node_name, SystemClock())
+        standing = StandingReport(objects, SystemLogind(), pod_uid=own_pod)
+
+        def report_identity(name: str, usable: bool) -> None:
+            metrics.set_identity(name, usable)
+            standing.set_identity(name, usable)
+
         await opened.enter_async_context(
             agent_identities(
-                own_pods, metrics.set_identity, settings.node_name, kubeconfig=kubeconfig, in_cluster=in_cluster
+                own_pods, report_identity, settings.node_name, kubeconfig=kubeconfig, in_cluster=in_cluster
             )
         )
         if secure_metrics:
@@ -397,7 +413,8 @@ async def run_agent_beside_kubelet(
             watchdog=watchdog,
             metrics=metrics,
             finishes_shutdown=in_cluster,
-            node_objects=KubeNodeObjects(lambda: own_pods.client, settings.node_name, SystemClock()),
+            node_objects=objects,
+            standing=standing,
         ).run()
 
 

@@ -14,10 +14,11 @@ from lastcall.adapters.kube.resources import LEASES
 from lastcall.adapters.kube.storage_lease_annotation import KubeStorageAnnotation
 from lastcall.cli.main import cli
 from lastcall.errors import InvalidInput
-from lastcall.manifests import agent, own_node
+from lastcall.manifests import agent, daemon_set, own_node
 from lastcall.manifests.controller import NAMESPACE, ControllerChoices, controller_objects
 from lastcall.manifests.labels import NAME
 from lastcall.manifests.rbac import ANYWHERE, AuditedRequest, ungranted_requests, unused_grants
+from lastcall.manifests.viewer import viewer_role
 from lastcall.model.storage_lease import StorageRecord
 from lastcall_lab.apiserver.cel import evaluator
 
@@ -201,6 +202,8 @@ def test_the_command_prints_its_rights_alone():
     assert place in controller_objects(ControllerChoices()), (
         "it is the controller's too, and whoever is applied last changes nothing"
     )
+    *roles, viewer = roles
+    assert viewer == viewer_role(daemon_set.agent_labels())
     assert [one["kind"] for one in roles] == ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
     assert [one["metadata"].get("namespace") for one in roles] == [None, None, "lastcall-nodes", "lastcall-nodes"]
     assert [one["rules"] for one in roles[::2]] == [

@@ -29,7 +29,9 @@ T = TypeVar("T")
 CONFIG_KEY = "agent.yaml"
 """The key of the agent's ConfigMap that has its configuration."""
 
-_AGENT = "app.kubernetes.io/name=lastcall,app.kubernetes.io/component=agent"
+AGENT_LABELS = "app.kubernetes.io/name=lastcall,app.kubernetes.io/component=agent"
+"""Selects the agents' ConfigMap and pods."""
+
 _DNS_NAMESPACE, _DNS = "kube-system", "k8s-app=kube-dns"
 _PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 """On a claim, by kube-controller-manager: who makes its volume; for CSI the driver's name."""
@@ -184,7 +186,7 @@ async def read_agent_config(client: Client) -> tuple[str, bytes]:
 
     InvalidInput if there is none, or several.
     """
-    found = (await client.list(CONFIG_MAPS, namespace=SYSTEM_NAMESPACE, labels=_AGENT)).items
+    found = (await client.list(CONFIG_MAPS, namespace=SYSTEM_NAMESPACE, labels=AGENT_LABELS)).items
     maps = [one for one in found if CONFIG_KEY in (one.get("data") or {})]
     if len(maps) != 1:
         names = ", ".join(_name(one) for one in maps)

@@ -20,6 +20,7 @@ from lastcall.graceful.cluster.pod_volumes import PodVolumes
 from lastcall.graceful.cluster.server_contact import ServerContact
 from lastcall.graceful.cluster.settle_time import SettleTime
 from lastcall.graceful.cluster.traffic_wait import ANSWER_SECONDS, TrafficWait
+from lastcall.model.node_shutdown_object import HANDED_OVER
 from lastcall.model.pods import Pod
 from lastcall.model.shutdown import ShutdownRecord
 from lastcall.model.traffic import TrafficSettings
@@ -209,7 +210,7 @@ class ClusterNodeFace:
         await self._stop_writing()
         pods = pods if is_known else await self._list_terminating_pods()
         if pods:
-            self._add_note(f"handed over to the kubelet, because their deletion had begun: {', '.join(pods)}")
+            self._add_note(f"{HANDED_OVER}: {', '.join(pods)}")
 
     async def _list_terminating_pods(self) -> list[str]:
         """The pods whose deletion is under way, for an agent that started after the cancel; none if that is not known."""

@@ -13,31 +13,12 @@ from typing import Any
 import msgspec
 
 from lastcall import names
-from lastcall.model.base import Facts
-from lastcall.model.shutdown_node import ShutdownNode
+from lastcall.model.shutdown_node import ShutdownMark, ShutdownNode, read_mark
 
 SHUTDOWN_CONDITIONS = (names.SHUTDOWN_IN_PROGRESS, names.DRAIN_IN_PROGRESS)
 """The conditions with the reason NodeShutdown that are True while the shutdown lasts, in the order of the patch."""
 
 Patch = dict[str, Any]
-
-
-class ShutdownMark(Facts, frozen=True):
-    """The value of the annotation: the boot that shuts down, and whether the agent cordoned the Node."""
-
-    boot_id: str
-    cordoned: bool
-
-
-def read_mark(node: ShutdownNode) -> ShutdownMark | None:
-    """The Node's mark; None if there is none. An unreadable one counts as a mark without a cordon of ours."""
-    text = (node.metadata.annotations or {}).get(names.NODE_SHUTDOWN_MARK)
-    if text is None:
-        return None
-    try:
-        return msgspec.json.decode(text.encode(), type=ShutdownMark)
-    except (msgspec.DecodeError, UnicodeError):
-        return ShutdownMark(boot_id="", cordoned=False)
 
 
 def cordon_patch(node: ShutdownNode, boot_id: str) -> Patch | None:
@@ -47,7 +28,7 @@ def cordon_patch(node: ShutdownNode, boot_id: str) -> Patch | None:
     an earlier boot passes its cordon on: that boot's agent did not come to undo it. The patch has a resourceVersion,
     so that a cordon by somebody else in between is not mistaken for ours.
     """
-    before = read_mark(node)
+    before = read_mark(node.metadata.annotations)
     if before and before.boot_id == boot_id and node.spec.unschedulable:
         return None
     ours = not node.spec.unschedulable or (before is not None and before.cordoned)
@@ -77,7 +58,7 @@ def is_announced(node: ShutdownNode) -> bool:
 
 def undo_patch(node: ShutdownNode) -> Patch | None:
     """The merge patch that removes the mark, and the cordon if it is ours; None if the Node has no mark."""
-    mark = read_mark(node)
+    mark = read_mark(node.metadata.annotations)
     if mark is None:
         return None
     metadata = {"resourceVersion": node.metadata.resource_version, "annotations": {names.NODE_SHUTDOWN_MARK: None}}

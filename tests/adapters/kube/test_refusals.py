@@ -1,0 +1,35 @@
+"""What a user who lacks a right is told, from the words of kube-apiserver 1.36."""
+
+import pytest
+
+from lastcall.adapters.kube.refusals import explain_refusal
+from lastcall.errors import ApiNotPermitted
+
+VIEWER = "permit it by: kubectl create clusterrolebinding lastcall-viewer --clusterrole=lastcall-viewer"
+VIEW = "permit it by: kubectl create rolebinding lastcall-viewer --clusterrole=view"
+
+
+def refusal(user, verb, resource, group="", namespace=""):
+    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+    return f'{resource} is forbidden: User "{user}" cannot {verb} resource "{resource}" in API group "{group}" {where}'
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        (refusal("jane", "list", "nodes"), f"{VIEWER} --user=jane"),
+        (
+            refusal("system:serviceaccount:ops:look", "get", "nodeshutdowns", "lastcall.dev"),
+            f"{VIEWER} --serviceaccount=ops:look",
+        ),
+        (
+            refusal("jane", "list", "configmaps", namespace="lastcall-system"),
+            f"{VIEW} --user=jane --namespace=lastcall-system",
+        ),
+        (refusal("jane", "patch", "nodes"), ""),
+        (refusal("jane", "list", "secrets"), ""),
+        ("Unauthorized", ""),
+    ],
+)
+def test_the_role_that_helps_is_named(said, hint):
+    assert explain_refusal(ApiNotPermitted(said)) == (f"{said}; {hint}" if hint else said)
