@@ -28,7 +28,7 @@ from lastcall.model.shutdown import ShutdownOutcome
 from lastcall.names import HOST_LOCK, HOST_RESUME, PRIORITY_ANNOTATION
 from lastcall_lab.containerd import LabCriRuntime
 
-pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("containerd")]
+pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("containerd-agent-pod")]
 
 KUBELET = "kubelet.service"
 

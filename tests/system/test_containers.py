@@ -12,7 +12,7 @@ from support.runtimes.private_containerd import shared_containerd
 
 from lastcall.model.shutdown import PhaseEnd, PodOutcome
 
-pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("containerd")]
+pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("containerd-containers")]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from support.runtimes.private_containerd import shared_containerd
 
 from lastcall import __version__
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("containerd")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("containerd-images")]
 
 CONTAINER = Path(__file__).parents[2] / "deploy/container"
 MEBIBYTE = 2**20

@@ -18,7 +18,7 @@ from lastcall.adapters.state.pod_checkpoint import NAME
 from lastcall.model.agent_standing import read_standing
 from lastcall.model.shutdown import PodOutcome, ShutdownMode
 
-pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("containerd")]
+pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("containerd-own-pods")]
 
 ACCOUNTS = dict_resource("", "v1", "serviceaccounts")
 

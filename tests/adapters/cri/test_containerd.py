@@ -21,7 +21,7 @@ from lastcall.aio import cancel_and_wait
 from lastcall.errors import InvalidInput, Unavailable
 from lastcall.model.pods import Pod
 
-pytestmark = pytest.mark.xdist_group("containerd")
+pytestmark = pytest.mark.xdist_group("containerd-cri")
 
 SOON = 60.0
 

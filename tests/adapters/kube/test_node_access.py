@@ -215,7 +215,7 @@ async def renewing(tmp_path):
     text = config(f"https://127.0.0.1:{port}", {"certificate-authority": str(tmp_path / "ca.crt")}, own)
     made.clock = Hurried()
     file = await asyncio.to_thread(Host(tmp_path).write, "kubelet.conf", text)
-    access = await asyncio.to_thread(find_node_access, made.clock, {}, kubeconfig=str(file))
+    access = await asyncio.to_thread(find_node_access, made.clock, {}, kubeconfig=str(file), root=tmp_path)
     http = HttpsTransport(access.endpoint, access.credentials)
     made.client = Client(http)
     own_pods = OwnPods(made.client, "n1", clock=made.clock, random=Random(1), on_change=lambda: None)

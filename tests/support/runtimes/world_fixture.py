@@ -8,7 +8,7 @@ import pytest
 from support.runtimes.runtime_world import World
 
 
-@pytest.fixture(params=["processes", pytest.param("containerd", marks=pytest.mark.xdist_group("containerd"))])
+@pytest.fixture(params=["processes", pytest.param("containerd", marks=pytest.mark.xdist_group("containerd-worlds"))])
 async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[World]:
     opened = _containerd if request.param == "containerd" else _processes
     async with opened(tmp_path) as world:

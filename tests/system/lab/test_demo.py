@@ -119,7 +119,7 @@ def running(directory):
     return [line for line in found if str(directory).encode() in line]
 
 
-@pytest.mark.xdist_group("containerd")
+@pytest.mark.xdist_group("containerd-lab-up")
 async def test_with_real_containers_and_the_real_logind(tmp_path):
     if reason := containerd_world.why_not() or await asyncio.to_thread(PrivateLogind.why_not):
         pytest.skip(reason)

@@ -10,7 +10,7 @@ from support.kube.kubectl import Kubectl
 from support.lab.real_machines import Lab
 from support.runtimes import containerd_world
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("containerd")]
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("containerd-kubelet")]
 
 
 @pytest.fixture(params=["processes", "containerd"])

@@ -9,7 +9,7 @@ from support.runtimes.containerd_world import containerd_world, why_not
 from lastcall.adapters.kube.resources import CONFIG_MAPS, PODS
 from lastcall_lab.containerd import BUSYBOX
 
-pytestmark = [pytest.mark.xdist_group("containerd"), pytest.mark.timeout(270)]
+pytestmark = [pytest.mark.xdist_group("containerd-kubelet"), pytest.mark.timeout(270)]
 
 
 class ContainerNode(RealNode):

@@ -11,7 +11,7 @@ from lastcall.errors import InvalidInput
 from lastcall_lab.up.shutdown_managers import ShutdownManagerType
 from lastcall_lab.volumes.volume_events import find_violations
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("containerd")]
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("containerd-lab-nodes")]
 DEPLOYMENTS, STATEFUL_SETS = dict_resource("apps", "v1", "deployments"), dict_resource("apps", "v1", "statefulsets")
 ENDED = "Pod was terminated in response to imminent node shutdown."
 LOOP = 'trap "%s" TERM; while :; do sleep 1 & wait $!; done'

@@ -13,7 +13,7 @@ from support.runtimes import containerd_world
 
 from lastcall.adapters.kube.resources import NODES, PRIORITY_CLASSES, dict_resource
 
-pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("containerd")]
+pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("containerd-shutdowns")]
 CONFIG = b"""\
 apiVersion: lastcall.dev/v1alpha1
 kind: AgentConfiguration

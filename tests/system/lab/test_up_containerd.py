@@ -8,7 +8,7 @@ from support.kube.kubectl import Kubectl
 from support.lab.up_process import LabProcess
 from support.runtimes import containerd_world
 
-pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("containerd")]
+pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("containerd-lab-up")]
 
 LOOP = "trap 'exit 0' TERM; while :; do sleep 1 & wait $!; done"
 
