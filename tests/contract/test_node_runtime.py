@@ -12,7 +12,9 @@ from lastcall.errors import InvalidInput, LastcallError, Unavailable
 SOON = 60.0
 
 
-@pytest.fixture(params=["processes", "actors", pytest.param("containerd", marks=pytest.mark.xdist_group("containerd-contract"))])
+@pytest.fixture(
+    params=["processes", "actors", pytest.param("containerd", marks=pytest.mark.xdist_group("containerd-contract"))]
+)
 async def world(request, tmp_path):
     opened = {"processes": _processes, "containerd": _containerd, "actors": actors_world}[request.param]
     async with opened(tmp_path) as world:

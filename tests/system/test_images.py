@@ -106,7 +106,7 @@ async def test_the_agent_starts_from_its_image(image, patient_logind, tmp_path):
     assert len(agent_processes(await agent.process_1())) >= 1
     await agent.stop(grace=60)
     [container] = await agent.containers()
-    status = await agent.status(container.id)
+    status = await agent.exit_status(container.id)
     assert status.exit_code == 0, agent.log()
     agent.connection.close()
     await shared_containerd().remove_pods()
