@@ -11,6 +11,7 @@ import pytest
 from support.host import service_manager
 from support.host.logind import eventually, private_logind  # noqa: F401  (fixtures)
 
+from lastcall.adapters.doctor.bus_facts import HostBus
 from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.systemd.kubelet_service import MARGIN, KubeletService
 from lastcall.adapters.systemd.units import SystemdUnits
@@ -21,6 +22,7 @@ KUBELET = "kubelet.service"
 UNITS = {
     **service_manager.BUS,
     KUBELET: "[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=/bin/sleep 1000\nRestart=always\n",
+    "stubborn.service": "[Unit]\nRefuseManualStop=yes\n[Service]\nExecStart=/bin/sleep 1000\n",
     "other.service": "[Service]\nExecStart=/bin/sleep 1000\n",
     "test.target": "[Unit]\nWants=dbus.service other.service\n",
 }
@@ -97,6 +99,18 @@ async def test_stopped_and_armed_and_back(systemd):
     assert await systemd.states() == ["inactive", "active"]
     await agent.mark_ready()
     await systemd.until("active", "inactive")
+
+
+async def test_what_a_drill_asks_of_the_unit(real_systemd):
+    systemd = await reached(real_systemd)
+    await systemd.start()
+    facts = [await HostBus(real_systemd).kubelet_unit(name) for name in (KUBELET, "stubborn.service", "none.service")]
+    assert [(one.load, one.active, one.can_stop) for one in facts] == [
+        ("loaded", "active", True),
+        ("loaded", "inactive", False),
+        ("not-found", "inactive", True),
+    ]
+    assert await systemd.states() == ["active", "inactive"], "it runs on"
 
 
 async def test_a_kubelet_that_does_not_run_is_left_so(systemd, caplog):

@@ -1,7 +1,9 @@
 """The agent beside a kubelet, whose pods only the API server describes: containerd, logind, the lab's API server."""
 
 import asyncio
+import json
 import re
+import sys
 
 import pytest
 import yaml
@@ -88,6 +90,16 @@ class Bound:
         with client_of(self.lab) as client:
             return read_standing((await client.get(NODES, "n1"))["metadata"].get("annotations"))
 
+    async def drill(self):
+        """Exit code, output and complaint of a rehearsal beside the agent, whose bus it finds by itself."""
+        drill = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "lastcall", "drill", f"--state-dir={self.node.state}", "-o", "json"),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await asyncio.wait_for(drill.communicate(), 60)
+        return drill.returncode, out, err.decode()
+
     async def ends_in_order(self):
         node = self.node
         start = await node.logind.wait_for_start(seconds=120)
@@ -107,13 +119,34 @@ async def bound(lab, node):
     return made
 
 
+def rehearsed(drill):
+    """The agent's own order, from the agent's own sources."""
+    status = drill["shutdown"]["status"]
+    assert (drill["shutdown"]["spec"]["mode"], status["outcome"], status["lockHeld"]) == ("Observe", "Completed", True)
+    order = [(pod["name"], pod["phaseIndex"], pod["outcome"]) for pod in status["pods"]]
+    assert sorted(order) == [("dns", 2, "Observed"), ("mesh", 0, "Observed"), ("web", 0, "Observed")]
+    assert drill["prioritySources"] == dict.fromkeys(("default/dns", "default/mesh", "default/web"), "Watch")
+    found = {one["name"]: one["verdict"] for one in drill["checks"]}
+    assert {name: found[name] for name in ("agent", "delay-limit", "runtime", "time")} == dict.fromkeys(
+        ("agent", "delay-limit", "runtime", "time"), "ok"
+    )
+    assert found["traffic"] == "unknown", "the kubelet's identity may not read EndpointSlices"
+
+
 async def test_priorities_and_sidecars_that_only_the_api_knows(bound):
     await bound.node.until(bound.checkpoint, "the first checkpoint")
     await bound.node.until(bound.standing, "the annotation of the Node")
     before = await bound.standing()
     assert (before.armed, before.mode, before.kubelet_lock) == (True, ShutdownMode.ENFORCE, False)
     assert before.granted_seconds >= before.requested_seconds > 0
+    for code, out, err in await asyncio.gather(bound.drill(), bound.drill()):
+        assert code == 0, (out, err)
+        rehearsed(json.loads(out))
+    assert not bound.node.records(), "a drill leaves no report"
+    assert {saw.what for saw in bound.node.saw()} == {"start"}, "and ends nothing"
     await bound.node.logind.power_off()
+    code, _, err = await bound.drill()
+    assert (code, "the machine is shutting down" in err) == (1, True)
     await bound.ends_in_order()
     assert (await bound.standing()).armed, "nothing is written during a shutdown: the boot tells that it is old"
 

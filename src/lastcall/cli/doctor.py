@@ -68,7 +68,7 @@ def command(
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
     else:
-        _print_report(report)
+        print_report(report)
     ctx.exit(1 if report.failures else 0)
 
 
@@ -108,7 +108,8 @@ async def _gather_facts(
     )
 
 
-def _print_report(report: "DoctorReport") -> None:
+def print_report(report: "DoctorReport") -> None:
+    """Prints the checks for people, and their counts."""
     width = max(len(check.name) for check in report.checks)
     for check in report.checks:
         click.echo(f"{_MARKS[check.verdict.value]:<4}  {check.name:<{width}}  {plain_text(check.message)}")

@@ -22,6 +22,7 @@ _VERBS = {
         "lastcall.cli.doctor",
         "Checks whether this machine's shutdown will be graceful, and says what to mend.",
     ),
+    "drill": ("lastcall.cli.drill", "A rehearsal: what a shutdown of a node would do now; nothing is ended."),
     "failover": ("lastcall.cli.failover", "What may be forced when a node is gone, and why."),
     "manifests": ("lastcall.cli.manifests", "What lastcall needs in a cluster, as YAML for kubectl apply -f -."),
     "plan": ("lastcall.cli.plan", "Which pods would be ended when, and with how much time."),

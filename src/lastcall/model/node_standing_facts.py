@@ -45,6 +45,7 @@ class _PodSpec(Facts, frozen=True):
 
 
 class _PodStatus(Facts, frozen=True):
+    phase: str = ""
     conditions: tuple[StatusCondition, ...] | None = None
 
 

@@ -9,6 +9,8 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
+from pathlib import Path
 
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.informer import Informer
@@ -21,6 +23,8 @@ from lastcall_lab.apiserver.values.object_meta import timestamp
 from lastcall_lab.apiserver.values.request import UserInfo
 
 BEAT_SECONDS = 5.0
+PROGRAMS = Path(sys.executable).parent
+"""Where lastcall is, as in the image of an agent."""
 _ENDS = {"true": ("Succeeded", "Completed", 0), "false": ("Failed", "Error", 1)}
 
 
@@ -180,7 +184,7 @@ class HollowNode:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                env={"PATH": "/usr/bin:/bin", "POD": pod["metadata"]["name"], "CONTAINER": container},
+                env={"PATH": f"{PROGRAMS}:/usr/bin:/bin", "POD": pod["metadata"]["name"], "CONTAINER": container},
                 cwd="/tmp",
                 start_new_session=True,
             )

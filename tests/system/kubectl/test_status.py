@@ -1,4 +1,4 @@
-"""``kubectl lastcall status`` against the lab's API server, and what a user without rights is told by all readers."""
+"""``kubectl lastcall status`` and ``drill`` against the lab's API server, and what a user without rights is told by all readers."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def cluster(lab):  # noqa: F811
     system = lab.kubectl(names.SYSTEM_NAMESPACE)
     lab.node("n2")
     lab.node("n3")
-    system("apply -f -", given=pod("lastcall-agent-a", labels=agent_labels()))
+    system("apply -f -", given=pod("lastcall-agent-a", labels=agent_labels(), containers=("agent",)))
     system("wait --for=condition=Ready pod/lastcall-agent-a --timeout=60s")
     uid = system("get pod lastcall-agent-a -o jsonpath={.metadata.uid}")
     system("annotate node n1", f"{names.AGENT_STANDING}={says(pod_uid=uid)}")
@@ -163,3 +163,44 @@ def test_what_is_not_known_without_rights_is_a_warning(plugin, tmp_path):
     assert said.code == 0
     assert rows(said.out)[1][:2] == ["n1", "True"], "its own word is on the Node"
     assert [line.partition(": ")[2].partition(":")[0] for line in said.err.splitlines()] == ["not known"] * 2
+
+
+# -- a drill in the agent's pod ----------------------------------------------------------------------------------------
+
+
+def test_a_drill_runs_in_the_agents_pod(plugin):
+    """By the real kubectl exec. No agent runs there: the lab's node runs the program, not the agent."""
+    said = plugin.run("drill n1")
+    assert said.code == 1
+    assert "lastcall: no agent runs with the state directory /var/lib/lastcall: a drill needs a running one" in said.err
+
+
+@pytest.mark.parametrize(
+    ("node", "code", "said"),
+    [
+        (
+            "n2",
+            1,
+            "no pod of an agent runs on node n2: if systemd runs its agent, run `sudo lastcall drill` on the node",
+        ),
+        ("n9", 2, 'NODE: "n9": there is no such node'),
+    ],
+)
+def test_without_a_pod_it_says_how_to_do_it(plugin, node, code, said):
+    assert plugin.fails(f"drill {node}", code=code) == f"kubectl lastcall: {said}\n"
+
+
+def test_who_may_not_exec_is_told_what_that_right_means(plugin, tmp_path):
+    admin = Kubectl(plugin.environment["KUBECONFIG"], tmp_path)
+    anna = as_user(plugin, "anna", tmp_path / "anna")
+    assert f"{HINT}create clusterrolebinding" in anna.fails("drill n1")
+    admin("create clusterrolebinding anna --clusterrole=lastcall-viewer --user=anna")
+    said = anna.fails("drill n1")
+    assert 'User "anna" cannot ' in said
+    assert 'resource "pods/exec" in API group "" in the namespace "lastcall-system"' in said
+    assert "whoever may run commands in an agent's pod is root on its node" in said
+
+
+def test_a_drill_without_kubectl_says_so(plugin):
+    plugin._command = lambda line, more: [BIN / "lastcall", *shlex.split(line), *map(str, more)]
+    assert "kubectl is not on the PATH" in plugin.fails("drill n1", PATH="/nowhere")

@@ -31,6 +31,11 @@ class CsiDrivers:
         async with self._node_service(driver, "NodeUnpublishVolume") as node:
             await node.NodeUnpublishVolume(request, timeout=within)
 
+    async def ask_capabilities(self, driver: str) -> None:
+        """NodeGetCapabilities: returns if the driver answers."""
+        async with self._node_service(driver, "NodeGetCapabilities") as node:
+            await node.NodeGetCapabilities(csi_pb2.NodeGetCapabilitiesRequest(), timeout=ANSWER_SECONDS)
+
     async def unstage(self, driver: str, handle: str, stage: str, *, within: float) -> None:
         """NodeUnstageVolume, if the driver has the capability STAGE_UNSTAGE_VOLUME."""
         request = csi_pb2.NodeUnstageVolumeRequest(volume_id=handle, staging_target_path=stage)

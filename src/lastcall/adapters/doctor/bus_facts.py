@@ -8,6 +8,7 @@ from typing import Any
 
 from lastcall.adapters.logind.session import SystemLogind
 from lastcall.adapters.systemd.bus import Bus
+from lastcall.doctor.drill_facts import KubeletUnitFacts
 from lastcall.doctor.facts import AttemptResult, LogindState, ServiceUnit, SystemdWatchdogUse
 from lastcall.errors import NotPermitted
 
@@ -46,6 +47,17 @@ class HostBus:
                 kill_mode=str(await _get_property(bus, path, "Service", "KillMode")),
                 stored_descriptors=int(await _get_property(bus, path, "Service", "FileDescriptorStoreMax")),
                 environment=tuple(await _get_property(bus, path, "Service", "Environment")),
+            )
+
+    async def kubelet_unit(self, name: str) -> KubeletUnitFacts:
+        """The states of the kubelet's unit, which is not touched; ``not-found`` if there is none of this name."""
+        async with self._open_bus() as bus:
+            path = await _load_unit(bus, name)
+            return KubeletUnitFacts(
+                name=name,
+                load=str(await _get_property(bus, path, "Unit", "LoadState")),
+                active=str(await _get_property(bus, path, "Unit", "ActiveState")),
+                can_stop=bool(await _get_property(bus, path, "Unit", "CanStop")),
             )
 
     async def watchdog_use(self, unit: str) -> SystemdWatchdogUse:

@@ -16,15 +16,18 @@ from lastcall.adapters.kube.node_access import NoIdentity, find_node_access
 from lastcall.doctor.facts import UnknownFact
 
 
-async def check_node_identity(kubeconfig: str, root: Path) -> tuple[str, ...] | UnknownFact | None:
-    """Why the identity of ``find_node_access`` does not suffice; None if there is none."""
-    name = await asyncio.to_thread(node_name, root)
+async def check_node_identity(kubeconfig: str, root: Path, name: str = "") -> tuple[str, ...] | UnknownFact | None:
+    """Why the identity of ``find_node_access`` does not suffice for the Node ``name``; None if there is none.
+
+    Without a name it is the one under which the kubelet here registers its Node.
+    """
+    name = name or await asyncio.to_thread(node_name, root)
     return await await_probe(_ask_as_node(name, kubeconfig, root))
 
 
-async def check_own_identity(kubeconfig: str, root: Path) -> tuple[str, ...] | UnknownFact:
-    """The same for the agent's own, of ``--kubeconfig``."""
-    name = await asyncio.to_thread(node_name, root)
+async def check_own_identity(kubeconfig: str, root: Path, name: str = "") -> tuple[str, ...] | UnknownFact:
+    """The same for the agent's own, of ``--kubeconfig``; without one, of its pod."""
+    name = name or await asyncio.to_thread(node_name, root)
     access = await asyncio.to_thread(find_access, SystemClock(), os.environ, kubeconfig=kubeconfig)
     return await await_probe(_ask(access, own_rights(name), name))
 

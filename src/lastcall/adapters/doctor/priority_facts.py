@@ -33,13 +33,8 @@ async def gather_priorities(
     ``kubeconfig`` and ``root`` as in ``find_node_access``.
     """
     name = await asyncio.to_thread(node_name, root)
-    watched = await await_probe(_list_own_pods(name, kubeconfig, root))
-    checkpoint = await await_probe(asyncio.to_thread(read_checkpoint, state_dir))
-    manifests = StaticPods(Path(static_pod_path), name) if static_pod_path else dict[tuple[str, str], Pod]
-    known = SpecSources(
-        watched={} if isinstance(watched, UnknownFact) else watched,
-        checkpoint={} if isinstance(checkpoint, UnknownFact) else checkpoint,
-        manifests=await asyncio.to_thread(manifests),
+    known, api = await read_spec_sources(
+        name, state_dir, static_pod_path=static_pod_path, kubeconfig=kubeconfig, root=root
     )
     runtime = CriConnection(endpoint)
     try:
@@ -48,8 +43,22 @@ async def gather_priorities(
         runtime.close()
     if isinstance(found, UnknownFact):
         return found
-    sources = {live.pod.key: live.priority_source for live in found[0]}
-    return PriorityFacts(sources=sources, api=watched if isinstance(watched, UnknownFact) else None)
+    return PriorityFacts(sources={live.pod.key: live.priority_source for live in found[0]}, api=api)
+
+
+async def read_spec_sources(
+    name: str, state_dir: Path, *, static_pod_path: str, kubeconfig: str, root: Path
+) -> tuple[SpecSources, UnknownFact | None]:
+    """What is known about the pods of the node ``name`` outside the runtime, and why the API does not tell, if it does not."""
+    watched = await await_probe(_list_own_pods(name, kubeconfig, root))
+    checkpoint = await await_probe(asyncio.to_thread(read_checkpoint, state_dir))
+    manifests = StaticPods(Path(static_pod_path), name) if static_pod_path else dict[tuple[str, str], Pod]
+    known = SpecSources(
+        watched={} if isinstance(watched, UnknownFact) else watched,
+        checkpoint={} if isinstance(checkpoint, UnknownFact) else checkpoint,
+        manifests=await asyncio.to_thread(manifests),
+    )
+    return known, watched if isinstance(watched, UnknownFact) else None
 
 
 async def _list_own_pods(name: str, kubeconfig: str, root: Path) -> PodsByUid:

@@ -16,7 +16,10 @@ _ACCOUNT = "system:serviceaccount:"
 
 
 def explain_refusal(error: ApiNotPermitted) -> str:
-    """The server's message, and how to grant what is missing if a role of lastcall or of Kubernetes has it."""
+    """The server's message, and how to grant what is missing if a role of lastcall or of Kubernetes has it.
+
+    Also for a message of kubectl that quotes the server's.
+    """
     found = _REFUSAL.search(str(error))
     hint = _grant_hint(found) if found else ""
     return f"{error}; {hint}" if hint else str(error)
@@ -24,6 +27,8 @@ def explain_refusal(error: ApiNotPermitted) -> str:
 
 def _grant_hint(refusal: re.Match[str]) -> str:
     verb, group, resource = refusal["verb"], refusal["group"], refusal["resource"]
+    if resource == "pods/exec":
+        return "no role of lastcall permits it, since whoever may run commands in an agent's pod is root on its node"
     if verb not in VERBS:
         return ""
     subject = _subject_option(refusal["user"])

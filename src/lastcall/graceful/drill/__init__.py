@@ -1,0 +1,1 @@
+"""A rehearsal of this node's shutdown, in which nothing is ended."""
