@@ -38,6 +38,9 @@ NODE_SHUTDOWN = _define_name(
     "the record of a node's shutdown; `lastcall report -o json` prints it, the agent writes it under its Node's name",
 )
 FENCE_POLICY = _define_name("kind", "FencePolicy", "how lost nodes may be fenced and failed over; cluster-scoped")
+GUARD_POLICY = _define_name(
+    "kind", "GuardPolicy", "which pods of a namespace are deleted only after their application has prepared"
+)
 
 PRIORITY_ANNOTATION = _define_name(
     "annotation",
@@ -87,6 +90,25 @@ AGENT_STANDING = _define_name(
     "annotation",
     f"{GROUP}/agent",
     "on a Node, as JSON: whether its agent is armed, with how many seconds, in which mode, and when it said so; `lastcall status` reads it",
+)
+
+GUARD_ENABLED = _define_name(
+    "label",
+    f"{GROUP}/guard-enabled",
+    "on a Namespace: `true` has deletions and evictions of its pods reviewed by the guard",
+)
+GUARD_ANNOTATION = _define_name(
+    "annotation", f"{GROUP}/guard", "on a pod: the GuardPolicy of its namespace that guards it, whatever that selects"
+)
+GUARD_BYPASS_UNTIL = _define_name(
+    "annotation",
+    f"{GROUP}/guard-bypass-until",
+    "on a pod, Namespace or Node: until then (RFC 3339) the guard allows every deletion, and the audit log says so",
+)
+GUARD_RELEASER = _define_name(
+    "user",
+    "system:serviceaccount:lastcall-system:lastcall-guard-releaser",
+    "the guard's own identity for deletions that it allows",
 )
 
 SYSTEM_NAMESPACE = _define_name("namespace", "lastcall-system", "the namespace of lastcall's own objects")

@@ -196,7 +196,8 @@ def shell_lines():
     for page in PAGES:
         for line in re.findall(r"^ {4,}(.*\blastcall [a-z].*)$", page.read_text(), re.MULTILINE):
             if match := re.search(
-                r"(?:^|\| |sudo )(?:\S*/)?lastcall ((?:lab |failover |manifests )?[a-z]+(?:-[a-z]+)*)\b([^|>#]*)", line
+                r"(?:^|\| |sudo )(?:\S*/)?lastcall ((?:lab |failover |guard |manifests )?[a-z]+(?:-[a-z]+)*)\b([^|>#]*)",
+                line,
             ):
                 yield pytest.param(match[1], match[2], id=f"{identity(page)}: {line.strip()[:60]}")
 

@@ -24,6 +24,7 @@ _VERBS = {
     ),
     "drill": ("lastcall.cli.drill", "A rehearsal: what a shutdown of a node would do now; nothing is ended."),
     "failover": ("lastcall.cli.failover", "What may be forced when a node is gone, and why."),
+    "guard": ("lastcall.cli.guard", "Pods that are not deleted until their application is ready."),
     "manifests": ("lastcall.cli.manifests", "What lastcall needs in a cluster, as YAML for kubectl apply -f -."),
     "plan": ("lastcall.cli.plan", "Which pods would be ended when, and with how much time."),
     "shutdown-notice": (

@@ -16,6 +16,7 @@ from lastcall.model.base import Facts
 from lastcall.model.fencer import Fencer
 from lastcall.model.patterns import DURATION, QUALIFIED
 from lastcall.model.pods import Int32
+from lastcall.model.selectors import LabelSelector
 
 
 class FailoverMode(Enum):
@@ -55,37 +56,6 @@ class MachineIDCheck(Enum):
     """They need not be: the machines were cloned with their ``/etc/machine-id``, so it identifies no machine."""
 
 
-class SelectorOperator(Enum):
-    """The operators of ``matchExpressions``."""
-
-    IN = "In"
-    NOT_IN = "NotIn"
-    EXISTS = "Exists"
-    DOES_NOT_EXIST = "DoesNotExist"
-
-
-class Expression(Facts, frozen=True):
-    """A requirement on one label (meta/v1 LabelSelectorRequirement)."""
-
-    key: Annotated[str, Meta(pattern=QUALIFIED, max_length=317, description="The label's key.")]
-    operator: Annotated[SelectorOperator, Meta(description="How the label's value is compared.")]
-    values: Annotated[
-        tuple[Annotated[str, Meta(max_length=63)], ...],
-        Meta(max_length=64, description="At least one for In and NotIn, none for Exists and DoesNotExist."),
-    ] = ()
-
-
-class NodeSelector(Facts, frozen=True):
-    """Requirements on the labels of nodes, all of which must be met (meta/v1 LabelSelector)."""
-
-    match_labels: Annotated[
-        dict[str, Annotated[str, Meta(max_length=63)]], Meta(max_length=64, description="Labels and their values.")
-    ] = field(default_factory=dict)
-    match_expressions: Annotated[
-        tuple[Expression, ...], Meta(max_length=64, description="Requirements on single labels.")
-    ] = ()
-
-
 class PolicyLimits(Facts, frozen=True):
     """The limits that protect the cluster from its own controller, over all nodes and policies."""
 
@@ -116,8 +86,8 @@ class PolicySpec(Facts, frozen=True):
     """The actions for the selected nodes."""
 
     node_selector: Annotated[
-        NodeSelector, Meta(description="The nodes that it is for, by their labels; without requirements all of them.")
-    ] = NodeSelector()
+        LabelSelector, Meta(description="The nodes that it is for, by their labels; without requirements all of them.")
+    ] = LabelSelector()
     priority: Annotated[
         Int32,
         Meta(

@@ -1,4 +1,4 @@
-"""Reads FencePolicy objects, and selects their nodes (pure)."""
+"""Reads FencePolicy objects (pure)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,9 +6,8 @@ from typing import Any
 from lastcall.errors import InvalidInput
 from lastcall.model import fence_policy_rules
 from lastcall.model.decoding import convert_readable
-from lastcall.model.fence_policy import FencePolicy, NodeSelector
+from lastcall.model.fence_policy import FencePolicy
 from lastcall.model.fencer import Fencer
-from lastcall.model.label_selector import Requirement, build_matcher
 
 
 def parse_policy(found: Any) -> FencePolicy:
@@ -24,13 +23,6 @@ def parse_policy(found: Any) -> FencePolicy:
     if wrong or policy is None:
         raise InvalidInput(f"fencepolicy {_object_name(found)}", wrong)
     return policy
-
-
-def selects_node(selector: NodeSelector, labels: Mapping[str, str]) -> bool:
-    """Whether the selector matches a node with these labels; a selector without requirements matches every node."""
-    equal = [Requirement(key, "In", (value,)) for key, value in selector.match_labels.items()]
-    others = [Requirement(one.key, one.operator.value, one.values) for one in selector.match_expressions]
-    return build_matcher([*equal, *others])(labels)
 
 
 def _readable_fencers(found: Any) -> list[Fencer | None]:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lastcall.model import duration
 from lastcall.model.decoding import quote_value
-from lastcall.model.fence_policy import NodeSelector, PolicyLimits, PolicySpec, SelectorOperator
+from lastcall.model.fence_policy import PolicyLimits, PolicySpec
 from lastcall.model.fencer import HTTP, KINDS, FenceAgentSpec, Fencer, RedfishSpec, Setting
 from lastcall.model.int_or_percent import resolve_portion
+from lastcall.model.selectors import selector_violations
 
 PARAMETER = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 SECRETS = ("passwd", "password", "secret_key", "secret", "apikey", "token", "community")
@@ -25,7 +26,7 @@ def policy_violations(spec: PolicySpec, fencers: Sequence[Fencer | None]) -> Ite
     """Every violation, as field, value and rule. ``fencers`` keep the object's order; None for an unreadable one."""
     yield from _suspect_after_violations(spec.suspect_after)
     yield from _limit_violations(spec.limits)
-    yield from _selector_violations(spec.node_selector)
+    yield from selector_violations(spec.node_selector, "spec.nodeSelector")
     for name, count in Counter(one.name for one in fencers if one).items():
         if count > 1:
             yield f"spec.fencers: {quote_value(name)}: {count} of them have this name, which must be unique"
@@ -50,16 +51,6 @@ def _limit_violations(limits: PolicyLimits) -> Iterator[str]:
         yield (
             f"spec.limits.minHealthy: {quote_value(limits.min_healthy)}: must be a number from 0, or a percentage from 0% to 100%"
         )
-
-
-def _selector_violations(selector: NodeSelector) -> Iterator[str]:
-    """How many values each operator takes (``metav1.LabelSelectorAsSelector``)."""
-    for one in selector.match_expressions:
-        takes = one.operator in (SelectorOperator.IN, SelectorOperator.NOT_IN)
-        if takes != bool(one.values):
-            rule = "at least one value must be given" if takes else "no value may be given"
-            at = f"spec.nodeSelector.matchExpressions[{one.key}].values"
-            yield f"{at}: {quote_value(list(one.values))}: {rule} for {one.operator.value}"
 
 
 def _fencer_violations(fencer: Fencer, at: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Reads objects of some kinds from a file: the output of ``kubectl get nodes,pods,... -A -o json|yaml``."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lastcall.errors import InvalidInput
@@ -22,42 +22,47 @@ class FileKind(NamedTuple):
 
 
 class FoundObjects(NamedTuple):
-    """The objects by kind, in the file's order; ``others`` counts the ignored objects by kind."""
+    """The objects by kind, in the file's order; ``others`` counts the objects of other kinds, ``rest`` has them."""
 
     objects: Mapping[str, list[Any]]
     others: Counter[str]
+    rest: Sequence[Any] = ()
 
 
-def read_list(data: bytes, source: str, kinds: Mapping[str, FileKind]) -> FoundObjects:
-    """The objects of a List, a list of one kind, or several such documents; other kinds are ignored.
+def read_list(data: bytes, source: str, kinds: Mapping[str, FileKind], *, rest: Any = None) -> FoundObjects:
+    """The objects of a List, a list of one kind, or several such documents.
+
+    Objects of other kinds are read as ``rest``, as far as they can be; without it they are ignored.
 
     An item of a list of one kind (NodeList) need not give its kind, and lists may be nested. The default namespace is
     ``default``. InvalidInput lists all violations at once, with the object's place, kind and name. A duplicate object
     is a violation, and so is a file without any list or object of these kinds.
     """
     documents = decoding.parse_documents(data, source)
-    reading = _ListReader(kinds)
+    reading = _ListReader(kinds, rest)
     for number, document in enumerate(documents, 1):
         reading.read_document(document, f"document {number}" if len(documents) > 1 else "")
     if not documents:
         reading.wrong.append(f"document: empty: {reading.expected}")
-    elif reading.strangers == len(documents):
+    elif reading.strangers == len(documents) and not reading.rest:
         reading.wrong += [f"kind: {decoding.quote_value(kind)}: {reading.expected}" for kind in reading.others]
     if reading.wrong:
         raise InvalidInput(source, reading.wrong)
-    return FoundObjects(reading.found, reading.others)
+    return FoundObjects(reading.found, reading.others, reading.rest)
 
 
 class _ListReader:
     """Collects the objects and violations."""
 
-    def __init__(self, kinds: Mapping[str, FileKind]) -> None:
+    def __init__(self, kinds: Mapping[str, FileKind], rest: Any) -> None:
         self.expected = f"must be List, or {', '.join(kinds)} or a list of one of these"
         self.found: dict[str, list[Any]] = {name: [] for name in kinds}
         self.wrong: list[str] = []
         self.others: Counter[str] = Counter()
         self.strangers = 0
         """Documents of other kinds."""
+        self.rest: list[Any] = []
+        self._rest_type = rest
         self._kinds = kinds
         self._seen: set[tuple[str, ...]] = set()
 
@@ -97,6 +102,8 @@ class _ListReader:
         version = value.get("apiVersion", kind.version if kind else "")
         if kind is None or (isinstance(version, str) and version.rpartition("/")[0] != kind.group):
             self.others[name] += 1
+            if self._rest_type and (other := decoding.convert_readable(value, self._rest_type)[0]) is not None:
+                self.rest.append(other)
             return False
         placed = _with_namespace(value) if kind.namespaced else value
         found, violations = decoding.convert_readable(placed, kind.type)

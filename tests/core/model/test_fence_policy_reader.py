@@ -4,9 +4,10 @@ import pytest
 from support.failover.policy_cases import BROKEN, GOOD, TOLD_LATER, agent, fencer, policy
 
 from lastcall.errors import InvalidInput
-from lastcall.model.fence_policy import FailoverMode, NodeSelector, PowerOn, RemoveTaint
-from lastcall.model.fence_policy_reader import parse_policy, selects_node
+from lastcall.model.fence_policy import FailoverMode, PowerOn, RemoveTaint
+from lastcall.model.fence_policy_reader import parse_policy
 from lastcall.model.fencer import TargetCheck
+from lastcall.model.selectors import LabelSelector
 
 
 def violations(found):
@@ -82,8 +83,8 @@ def test_expressions(operator, values, there, absent):
     selector = parse_policy(
         policy(nodeSelector={"matchExpressions": [{"key": "zone", "operator": operator, "values": values}]})
     ).spec.node_selector
-    assert (selects_node(selector, {"zone": "a"}), selects_node(selector, {})) == (there, absent)
+    assert (selector.selects({"zone": "a"}), selector.selects({})) == (there, absent)
 
 
 def test_a_selector_without_requirements_means_every_node():
-    assert selects_node(NodeSelector(), {})
+    assert LabelSelector().selects({})

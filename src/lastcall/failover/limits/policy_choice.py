@@ -13,9 +13,10 @@ from typing import Any
 from lastcall.errors import InvalidInput
 from lastcall.failover.limits.storms import StormLimits
 from lastcall.model.decoding import convert_readable
-from lastcall.model.fence_policy import FencePolicy, NodeSelector, PolicyLimits
-from lastcall.model.fence_policy_reader import parse_policy, selects_node
+from lastcall.model.fence_policy import FencePolicy, PolicyLimits
+from lastcall.model.fence_policy_reader import parse_policy
 from lastcall.model.pods import Int32
+from lastcall.model.selectors import LabelSelector
 
 ACCEPTED = "Accepted"
 """The condition that says whether the policy is in effect, and if not, why."""
@@ -39,7 +40,7 @@ class PolicyEntry:
 
     name: str
     priority: int
-    selector: NodeSelector
+    selector: LabelSelector
     policy: FencePolicy | None
     violations: tuple[str, ...] = ()
 
@@ -70,7 +71,7 @@ def _compared_fields(entry: PolicyEntry) -> tuple[object, ...]:
 
 def choose_policy(labels: Mapping[str, str], among: Sequence[PolicyEntry]) -> PolicyChoice:
     """The policy for a node with these labels; ``among`` as ``ordered_entries`` returns it."""
-    found = next((one for one in among if selects_node(one.selector, labels)), None)
+    found = next((one for one in among if one.selector.selects(labels)), None)
     if found is None:
         return PolicyChoice(policy=None, why="no FencePolicy selects the node")
     if found.policy is None:
@@ -123,7 +124,7 @@ def _read_entry(found: Any) -> PolicyEntry:
         return PolicyEntry(
             name=str(_as_mapping(_as_mapping(found).get("metadata")).get("name", "")),
             priority=_read_field(spec.get("priority"), Int32, 0),
-            selector=_read_field(spec.get("nodeSelector"), NodeSelector, NodeSelector()),
+            selector=_read_field(spec.get("nodeSelector"), LabelSelector, LabelSelector()),
             policy=None,
             violations=error.violations,
         )

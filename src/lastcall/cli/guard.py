@@ -1,0 +1,52 @@
+"""``lastcall guard``: pods that are deleted only after their application has prepared."""
+
+from datetime import UTC, datetime
+
+import click
+
+from lastcall.cli import options
+from lastcall.cli.options import TimeParam
+
+REVIEW_BYTES = 16 * 2**20
+"""An AdmissionReview holds an object twice at most, and the API server's objects have 3 MiB at most."""
+
+
+@click.group("guard")
+def command() -> None:
+    """Pods that are not deleted until their application is ready."""
+
+
+@command.command("review")
+@click.option("--state", required=True, metavar="FILE", help="A List of Pods, Namespaces, Nodes, owners, policies.")
+@click.option("--now", type=TimeParam(), metavar="TIME", help="When the state was taken.  [default: the present time]")
+def review_command(*, state: str, now: datetime | None) -> None:
+    """Answers one AdmissionReview from a file, as the webhook would.
+
+    The review is read from standard input, and its answer is written to standard output. FILE is what kubectl get
+    pods,namespaces,nodes,statefulsets,poddisruptionbudgets,guardpolicies -A -o json gives; objects of other kinds count
+    as owners of pods. Nothing is changed, and no cluster is asked. Exit code 0 whenever there is an answer; 2 if review
+    or file cannot be read.
+    """
+    import json
+
+    from lastcall.adapters.host.clock import SystemClock
+    from lastcall.guard.verdict import judge_removal
+    from lastcall.model.admission import answer_review, parse_review
+    from lastcall.model.guard_state_file import read_guard_state
+
+    options.require_stdout()
+    facts = read_guard_state(options.read_content(state), options.source_name(state))
+    review = parse_review(options.read_content("-", REVIEW_BYTES), "standard input")
+    moment = now or datetime.fromtimestamp(SystemClock().wall(), UTC)
+    if review.removal is None:
+        answer = answer_review(review, allowed=True, audit={"reason": "not-a-removal"})
+    else:
+        verdict = judge_removal(review.removal, facts, moment)
+        answer = answer_review(
+            review,
+            allowed=verdict.allowed,
+            message=verdict.message,
+            warnings=verdict.warnings,
+            audit={"reason": verdict.reason},
+        )
+    click.echo(json.dumps(answer))

@@ -1,0 +1,79 @@
+"""What a person reads about a pod that is held (pure)."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from lastcall.model.duration import format_elapsed
+from lastcall.model.foreign_text import plain_text
+from lastcall.model.guard_policy import GuardPolicy, HeldPod, HoldLimitAction, PreparationState
+from lastcall.model.pods import Pod
+
+MOST_MESSAGE = 300
+"""Characters of a provider's message that are repeated."""
+
+
+def describe_hold(
+    pod: Pod,
+    policy: GuardPolicy,
+    held: HeldPod | None,
+    *,
+    front: Sequence[HeldPod],
+    budget: str,
+    is_verified: bool,
+) -> str:
+    """One sentence: what is waited for, since when, how far it is, until when, and the command that shows more.
+
+    ``budget`` says why a PodDisruptionBudget would refuse the eviction. ``is_verified``: the pod itself is ready.
+    """
+    if front:
+        what = _describe_front(front)
+    elif held is None or held.state is PreparationState.RELEASED:
+        what = f"its application does not prepare yet: {budget}" if budget else "its application begins to prepare"
+    else:
+        what = _describe_state(held, is_verified=is_verified)
+    figures = "" if held is None or front else _describe_figures(held, policy)
+    more = f"kubectl lastcall guard status {pod.metadata.name} --namespace {pod.metadata.namespace}"
+    return f"pod {pod.key} is held by GuardPolicy {policy.name}: {what}{figures}; see: {more}"
+
+
+def _describe_front(front: Sequence[HeldPod]) -> str:
+    first = front[0]
+    others = f" and {len(front) - 1} more" if len(front) > 1 else ""
+    return f"pod {first.name}{others} of the same application is in front ({first.state.value})"
+
+
+def _describe_state(held: HeldPod, *, is_verified: bool) -> str:
+    said = plain_text(held.message)[:MOST_MESSAGE]
+    match held.state:
+        case PreparationState.READY:
+            return (
+                "its application is ready" if is_verified else "its application was ready and is being verified again"
+            )
+        case PreparationState.STALLED:
+            return f"the preparation makes no progress and needs a person: {said or 'no reason was given'}"
+        case PreparationState.UNHEALTHY:
+            return f"its application is short of members already: {said or 'no reason was given'}"
+        case _:
+            return said or "its application prepares"
+
+
+def _describe_figures(held: HeldPod, policy: GuardPolicy) -> str:
+    parts = []
+    if held.percent is not None:
+        parts.append(f"{held.percent} % done")
+    if held.since:
+        parts.append(f"since {_format_time(held.since)}")
+    if held.requested_by:
+        parts.append(f"requested by {plain_text(held.requested_by)}")
+    if held.eta_seconds is not None:
+        parts.append(f"about {format_elapsed(held.eta_seconds)} left")
+    limit = policy.spec.hold_limit_seconds
+    if limit is not None and held.since and policy.spec.on_limit is HoldLimitAction.ALLOW:
+        parts.append(f"allowed at {_format_time(held.since + timedelta(seconds=limit))}")
+    elif limit is not None and held.since:
+        parts.append(f"limit {_format_time(held.since + timedelta(seconds=limit))}, held on after it")
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _format_time(at: datetime) -> str:
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}"

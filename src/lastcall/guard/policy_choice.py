@@ -1,0 +1,47 @@
+"""Which GuardPolicy guards a pod (pure)."""
+
+from collections.abc import Iterable
+
+from lastcall.model.base import Facts
+from lastcall.model.guard_facts import GuardedNamespace, GuardFacts
+from lastcall.model.guard_policy import GuardPolicy
+from lastcall.model.pods import Pod
+from lastcall.names import GUARD_ANNOTATION, GUARD_ENABLED, SYSTEM_NAMESPACE
+
+NEVER_GUARDED = ("kube-system", SYSTEM_NAMESPACE)
+"""Namespaces whose pods are never held: a cluster without them cannot mend itself."""
+
+
+class GuardChoice(Facts, frozen=True):
+    """The policy, None if the pod is not guarded; ``warnings`` say why that may surprise."""
+
+    policy: GuardPolicy | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def choose_policy(pod: Pod, facts: GuardFacts) -> GuardChoice:
+    """The policy that the pod's annotation names, else the first by name that selects the pod."""
+    namespace = pod.metadata.namespace
+    if namespace in NEVER_GUARDED or not _is_enabled(facts.namespaces.get(namespace)):
+        return GuardChoice()
+    policies = sorted((one for one in facts.policies if one.metadata.namespace == namespace), key=lambda one: one.name)
+    named = (pod.metadata.annotations or {}).get(GUARD_ANNOTATION)
+    if named:
+        found = next((one for one in policies if one.name == named), None)
+        missing = f"annotation {GUARD_ANNOTATION} of pod {pod.key} names GuardPolicy {named}, which does not exist"
+        return GuardChoice(policy=found, warnings=() if found else (missing,))
+    return _first_selecting(pod, policies)
+
+
+def _is_enabled(namespace: GuardedNamespace | None) -> bool:
+    """The API server asks about pods of labelled namespaces alone; so one that is not known is one of these."""
+    return namespace is None or (namespace.metadata.labels or {}).get(GUARD_ENABLED) == "true"
+
+
+def _first_selecting(pod: Pod, policies: Iterable[GuardPolicy]) -> GuardChoice:
+    found = [one for one in policies if one.spec.selector and one.spec.selector.selects(pod.metadata.labels or {})]
+    if not found:
+        return GuardChoice()
+    others = ", ".join(one.name for one in found[1:])
+    doubled = (f"pod {pod.key} is selected by GuardPolicy {others} too; {found[0].name} holds",) if others else ()
+    return GuardChoice(policy=found[0], warnings=doubled)

@@ -1,0 +1,93 @@
+"""Whether a pod may be deleted now (pure)."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from lastcall.guard import hold_text
+from lastcall.guard.exemptions import bypass_warnings, find_exemption
+from lastcall.guard.policy_choice import choose_policy
+from lastcall.guard.reservations import pods_in_front
+from lastcall.model.admission import Removal, RemovalKind
+from lastcall.model.base import Facts
+from lastcall.model.budgets import EvictionRefused, decide_eviction
+from lastcall.model.guard_facts import GuardFacts
+from lastcall.model.guard_policy import GuardPolicy, HeldPod, HoldLimitAction, PreparationState
+from lastcall.model.pods import Pod
+
+VERIFIED_SECONDS = 10.0
+"""How long the provider's word counts that the application is ready: it may be lost again at any time."""
+
+
+class RemovalVerdict(Facts, frozen=True):
+    """The answer. ``reason`` is for the audit log; ``message`` says to a person why the pod is held."""
+
+    allowed: bool
+    reason: str
+    message: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def judge_removal(removal: Removal, facts: GuardFacts, now: datetime) -> RemovalVerdict:
+    """Whether the pod may be removed now, from what is recorded alone. Changes nothing, so it suits a dry run too."""
+    pod = removal.pod or facts.find_pod(removal.namespace, removal.name)
+    if pod is None:
+        return RemovalVerdict(allowed=True, reason="not-found")
+    choice = choose_policy(pod, facts)
+    if choice.policy is None:
+        return RemovalVerdict(allowed=True, reason="not-guarded", warnings=choice.warnings)
+    warnings = (*choice.warnings, *bypass_warnings(pod, facts))
+    if exemption := find_exemption(removal, pod, facts, now):
+        return RemovalVerdict(allowed=True, reason=exemption.name, warnings=warnings)
+    return _judge_preparation(removal, pod, choice.policy, facts, now, warnings)
+
+
+def _judge_preparation(
+    removal: Removal, pod: Pod, policy: GuardPolicy, facts: GuardFacts, now: datetime, warnings: tuple[str, ...]
+) -> RemovalVerdict:
+    held = policy.find_pod(pod.metadata.uid)
+    if held and _is_limit_over(held, policy, now):
+        text = f"pod {pod.key} was held for {policy.spec.hold_limit} and is allowed to go, though it is not ready"
+        return RemovalVerdict(allowed=True, reason="hold-limit", warnings=(*warnings, text))
+    front = pods_in_front(pod, policy, facts)
+    if held and not front and is_ready(held, now):
+        return RemovalVerdict(allowed=True, reason="ready", warnings=warnings)
+    message = hold_text.describe_hold(
+        pod,
+        policy,
+        held,
+        front=front,
+        budget=_refusing_budget(removal, pod, facts),
+        is_verified=bool(held and is_ready(held, now)),
+    )
+    return RemovalVerdict(allowed=False, reason=_hold_reason(held, front), message=message, warnings=warnings)
+
+
+def is_ready(held: HeldPod, now: datetime) -> bool:
+    """Whether the application was ready when it was last verified, and that counts still."""
+    if held.state is not PreparationState.READY or held.verified_at is None:
+        return False
+    return abs(now - held.verified_at) <= timedelta(seconds=VERIFIED_SECONDS)
+
+
+def _is_limit_over(held: HeldPod, policy: GuardPolicy, now: datetime) -> bool:
+    limit = policy.spec.hold_limit_seconds
+    if limit is None or held.since is None or policy.spec.on_limit is not HoldLimitAction.ALLOW:
+        return False
+    return now - held.since >= timedelta(seconds=limit)
+
+
+def _refusing_budget(removal: Removal, pod: Pod, facts: GuardFacts) -> str:
+    """Why a PodDisruptionBudget would refuse the eviction now; "" if none would."""
+    if removal.kind is not RemovalKind.EVICTION:
+        return ""
+    decided = decide_eviction(pod, facts.budgets)
+    if not isinstance(decided, EvictionRefused):
+        return ""
+    named = ", ".join(one.metadata.name for one in decided.budgets)
+    return f"PodDisruptionBudget {named}: {decided.cause or decided.why.value}"
+
+
+def _hold_reason(held: HeldPod | None, front: Sequence[HeldPod]) -> str:
+    if front:
+        return "waiting"
+    return held.state.value.lower() if held else "not-prepared"

@@ -1,0 +1,188 @@
+"""``AdmissionReview`` of admission.k8s.io: what the API server asks about a deletion, and the answer (pure)."""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from lastcall.errors import InvalidInput
+from lastcall.model.base import Facts
+from lastcall.model.decoding import convert_readable, quote_value
+from lastcall.model.pods import Pod
+
+VERSIONS = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
+
+
+class RemovalKind(Enum):
+    """How a pod is to be removed."""
+
+    DELETE = "delete"
+    EVICTION = "eviction"
+
+
+class RequestUser(Facts, frozen=True):
+    """authentication/v1 UserInfo."""
+
+    username: str = ""
+    groups: tuple[str, ...] = ()
+    extra: dict[str, tuple[str, ...]] | None = None
+
+
+class Preconditions(Facts, frozen=True):
+    """meta/v1 Preconditions."""
+
+    uid: str | None = None
+
+
+class DeleteOptions(Facts, frozen=True):
+    """meta/v1 DeleteOptions."""
+
+    dry_run: tuple[str, ...] | None = None
+    preconditions: Preconditions | None = None
+
+
+class Removal(Facts, frozen=True):
+    """A request to delete or evict one pod.
+
+    ``pod`` is the pod as the API server has it, which it shows for a DELETE alone. ``precondition`` is the uid that the
+    pod must have, "" for any. Dry runs change nothing.
+    """
+
+    kind: RemovalKind
+    namespace: str
+    name: str
+    user: RequestUser
+    pod: Pod | None = None
+    precondition: str = ""
+    is_dry_run: bool = False
+
+
+class Review(Facts, frozen=True):
+    """One AdmissionReview; ``removal`` is None if it asks about something else."""
+
+    version: str
+    uid: str
+    removal: Removal | None
+
+
+class _GroupResource(Facts, frozen=True):
+    group: str = ""
+    resource: str = ""
+
+
+class _EvictionMetadata(Facts, frozen=True):
+    name: str = ""
+
+
+class _Eviction(Facts, frozen=True):
+    metadata: _EvictionMetadata = _EvictionMetadata()
+    delete_options: DeleteOptions | None = None
+
+
+class _Request(Facts, frozen=True):
+    uid: str
+    operation: str
+    resource: _GroupResource
+    sub_resource: str = ""
+    name: str = ""
+    namespace: str = ""
+    user_info: RequestUser = RequestUser()
+    dry_run: bool | None = None
+    object: Any = None
+    old_object: Any = None
+    options: DeleteOptions | None = None
+
+
+def parse_review(data: bytes, source: str) -> Review:
+    """The review in a JSON text. InvalidInput if it is none, or lacks what an answer needs."""
+    try:
+        whole = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise InvalidInput(source, [f"not JSON: {error}"]) from error
+    if not isinstance(whole, dict) or whole.get("kind") != "AdmissionReview" or whole.get("apiVersion") not in VERSIONS:
+        raise InvalidInput(source, [f"not an AdmissionReview of {' or '.join(VERSIONS)}: {quote_value(whole)}"])
+    request, wrong = convert_readable(whole.get("request"), _Request, at="request")
+    if wrong or request is None:
+        raise InvalidInput(source, wrong)
+    if not request.uid:
+        raise InvalidInput(source, ['request.uid: "": must not be empty'])
+    return Review(version=whole["apiVersion"], uid=request.uid, removal=_removal(request, source))
+
+
+def _removal(request: _Request, source: str) -> Removal | None:
+    what = (request.resource.group, request.resource.resource, request.sub_resource, request.operation)
+    if what == ("", "pods", "", "DELETE"):
+        return _deletion(request, source)
+    if what == ("", "pods", "eviction", "CREATE"):
+        return _eviction(request, source)
+    return None
+
+
+def _deletion(request: _Request, source: str) -> Removal:
+    pod = _read(request.old_object, Pod, "request.oldObject", source)
+    options = request.options or DeleteOptions()
+    return Removal(
+        kind=RemovalKind.DELETE,
+        namespace=request.namespace or (pod.metadata.namespace if pod else "default"),
+        name=(pod.metadata.name if pod else "") or request.name,  # a DELETE of a collection names no pod
+        user=request.user_info,
+        pod=pod,
+        precondition=_precondition(options),
+        is_dry_run=bool(request.dry_run) or _is_dry_run(options),
+    )
+
+
+def _eviction(request: _Request, source: str) -> Removal:
+    eviction = _read(request.object, _Eviction, "request.object", source) or _Eviction()
+    options = eviction.delete_options or DeleteOptions()
+    # The eviction's own dryRun is not in request.dryRun (registry/core/pod/storage/eviction.go: propagateDryRun).
+    dry = (request.dry_run, _is_dry_run(options), _is_dry_run(request.options or DeleteOptions()))
+    return Removal(
+        kind=RemovalKind.EVICTION,
+        namespace=request.namespace or "default",
+        name=request.name or eviction.metadata.name,
+        user=request.user_info,
+        precondition=_precondition(options),
+        is_dry_run=any(dry),
+    )
+
+
+def _read(value: Any, type_: type[Any], at: str, source: str) -> Any:
+    if value is None:
+        return None
+    found, wrong = convert_readable(value, type_, at=at)
+    if wrong:
+        raise InvalidInput(source, wrong)
+    return found
+
+
+def _is_dry_run(options: DeleteOptions) -> bool:
+    return "All" in (options.dry_run or ())
+
+
+def _precondition(options: DeleteOptions) -> str:
+    return (options.preconditions.uid or "") if options.preconditions else ""
+
+
+def answer_review(
+    review: Review,
+    *,
+    allowed: bool,
+    message: str = "",
+    warnings: tuple[str, ...] = (),
+    audit: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The AdmissionReview that answers: a refusal is 429 TooManyRequests, which clients try again.
+
+    It has no ``retryAfterSeconds``: client-go would wait in silence, ten times, inside one call.
+    """
+    response: dict[str, Any] = {"uid": review.uid, "allowed": allowed}
+    if not allowed:
+        status = {"status": "Failure", "code": 429, "reason": "TooManyRequests", "message": message}
+        response["status"] = status
+    if warnings:
+        response["warnings"] = list(warnings)
+    if audit:
+        response["auditAnnotations"] = dict(audit)
+    return {"apiVersion": review.version, "kind": "AdmissionReview", "response": response}

@@ -1,0 +1,83 @@
+"""What decides whether a pod may be deleted: the pod's surroundings in the cluster at one moment."""
+
+from collections.abc import Mapping
+
+from lastcall.model.base import Facts
+from lastcall.model.budgets import Budget
+from lastcall.model.guard_policy import GuardPolicy
+from lastcall.model.pods import OwnerReference, Pod
+from lastcall.model.tolerations import Taint
+
+
+class GuardedMetadata(Facts, frozen=True):
+    """v1.ObjectMeta of a Namespace, Node or owner."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    deletion_timestamp: str | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+
+
+class GuardedNodeSpec(Facts, frozen=True):
+    """v1.NodeSpec."""
+
+    taints: tuple[Taint, ...] | None = None
+
+
+class GuardedNode(Facts, frozen=True):
+    """v1.Node."""
+
+    metadata: GuardedMetadata
+    spec: GuardedNodeSpec = GuardedNodeSpec()
+
+
+class GuardedNamespaceStatus(Facts, frozen=True):
+    """v1.NamespaceStatus."""
+
+    phase: str = "Active"
+
+
+class GuardedNamespace(Facts, frozen=True):
+    """v1.Namespace."""
+
+    metadata: GuardedMetadata
+    status: GuardedNamespaceStatus = GuardedNamespaceStatus()
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether it is being deleted."""
+        return self.metadata.deletion_timestamp is not None or self.status.phase == "Terminating"
+
+
+class WorkloadSpec(Facts, frozen=True):
+    """The number of replicas of a scalable workload; None for other objects."""
+
+    replicas: int | None = None
+
+
+class WorkloadOwner(Facts, frozen=True):
+    """An object of any kind that may control pods or other owners."""
+
+    kind: str
+    metadata: GuardedMetadata
+    spec: WorkloadSpec | None = None
+
+
+class GuardFacts(Facts, frozen=True):
+    """The objects of a cluster that matter to a review. Namespaces and nodes by name, owners by uid."""
+
+    pods: tuple[Pod, ...] = ()
+    namespaces: Mapping[str, GuardedNamespace] = {}
+    nodes: Mapping[str, GuardedNode] = {}
+    owners: Mapping[str, WorkloadOwner] = {}
+    budgets: tuple[Budget, ...] = ()
+    policies: tuple[GuardPolicy, ...] = ()
+
+    def find_pod(self, namespace: str, name: str) -> Pod | None:
+        """The pod of that name; None if there is none."""
+        return next(
+            (pod for pod in self.pods if (pod.metadata.namespace, pod.metadata.name) == (namespace, name)), None
+        )

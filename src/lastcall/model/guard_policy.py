@@ -1,0 +1,129 @@
+"""``GuardPolicy`` of ``lastcall.dev/v1alpha1``: which pods are deleted only after a preparation, and how far it is (pure).
+
+It is namespaced. The CustomResourceDefinition is generated from these structs. ``guard_policy_reader`` reads objects.
+"""
+
+from enum import Enum
+from typing import Annotated, Any
+
+from msgspec import Meta, field
+
+from lastcall.model import duration
+from lastcall.model.base import Facts, Time
+from lastcall.model.patterns import DURATION, QUALIFIED
+from lastcall.model.selectors import LabelSelector
+
+
+class HoldLimitAction(Enum):
+    """What becomes of a pod that has been held for ``holdLimit``."""
+
+    HOLD = "Hold"
+    """It is held until its application is ready, and a person is told."""
+    ALLOW = "Allow"
+    """Its deletion is allowed."""
+
+
+class PreparationState(Enum):
+    """How far the preparation of one pod's deletion is."""
+
+    PREPARING = "Preparing"
+    READY = "Ready"
+    """The application can do without the pod; it has to be verified again and again."""
+    STALLED = "Stalled"
+    """The provider makes no progress: a person is needed."""
+    UNHEALTHY = "Unhealthy"
+    """The application is short of members already: the preparation has not begun."""
+    RELEASED = "Released"
+    """The preparation is undone: the replacement is up, or the deletion was given up."""
+
+
+class HeldPod(Facts, frozen=True):
+    """One pod whose deletion was requested. ``percent`` and ``eta_seconds`` are as the provider says them."""
+
+    name: str
+    uid: str
+    state: PreparationState
+    since: Time | None = None
+    requested_by: str = ""
+    percent: Annotated[int, Meta(ge=0, le=100)] | None = None
+    eta_seconds: Annotated[int, Meta(ge=0)] | None = None
+    message: str = ""
+    attempts: int = 0
+    verified_at: Time | None = None
+    """When the provider last said that the application is ready."""
+
+    @property
+    def is_reserving(self) -> bool:
+        """Whether it counts for ``maxUnavailable``: from the start of its preparation until its release."""
+        return self.state in (PreparationState.PREPARING, PreparationState.READY, PreparationState.STALLED)
+
+
+class GuardSpec(Facts, frozen=True):
+    """Which pods are guarded, and by what."""
+
+    provider: Annotated[
+        dict[str, dict[str, Any]],
+        Meta(min_length=1, max_length=1, description="What prepares the application: one provider with its settings."),
+    ]
+    selector: Annotated[
+        LabelSelector | None,
+        Meta(description="The pods of the namespace that are guarded; without it those with the annotation alone."),
+    ] = None
+    group_by: Annotated[
+        str,
+        Meta(
+            max_length=317,
+            pattern=f"^$|{QUALIFIED}",
+            description="The label whose value says which pods are one application; without it their controller.",
+        ),
+    ] = ""
+    max_unavailable: Annotated[
+        int | str,
+        Meta(description="So many pods of one application are given up at a time: a number, or a percentage."),
+    ] = 1
+    hold_limit: Annotated[
+        str, Meta(pattern=f"^$|{DURATION}", description="How long a pod is held at most; without it for ever.")
+    ] = ""
+    on_limit: Annotated[HoldLimitAction, Meta(description="What becomes of a pod that was held for so long.")] = (
+        HoldLimitAction.HOLD
+    )
+    on_unreachable: Annotated[
+        HoldLimitAction, Meta(description="What becomes of a pod whose provider cannot be reached for holdLimit.")
+    ] = HoldLimitAction.HOLD
+
+    @property
+    def hold_limit_seconds(self) -> float | None:
+        """``holdLimit`` in seconds; None for ever."""
+        return duration.parse(self.hold_limit) / duration.SECOND if self.hold_limit else None
+
+
+class GuardStatus(Facts, frozen=True):
+    """The pods whose deletion was requested."""
+
+    pods: tuple[HeldPod, ...] = ()
+
+
+class GuardPolicyMeta(Facts, frozen=True):
+    """v1.ObjectMeta."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=253)]
+    namespace: str = "default"
+    uid: str = ""
+    resource_version: str = ""
+
+
+class GuardPolicy(Facts, frozen=True):
+    """Which pods of a namespace are guarded, and how far the preparations of their deletions are."""
+
+    metadata: GuardPolicyMeta
+    spec: GuardSpec
+    status: GuardStatus = field(default_factory=GuardStatus)
+
+    @property
+    def name(self) -> str:
+        """The object's name, unique in its namespace."""
+        return self.metadata.name
+
+    def find_pod(self, uid: str) -> HeldPod | None:
+        """The entry of a pod in the status."""
+        return next((one for one in self.status.pods if one.uid == uid), None)

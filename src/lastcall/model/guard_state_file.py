@@ -1,0 +1,39 @@
+"""Reads what decides about deletions from a file: ``kubectl get pods,namespaces,nodes,... -A -o json`` (pure)."""
+
+from lastcall.errors import InvalidInput
+from lastcall.model.budgets import Budget
+from lastcall.model.guard_facts import GuardedNamespace, GuardedNode, GuardFacts, WorkloadOwner
+from lastcall.model.guard_policy import GuardPolicy
+from lastcall.model.guard_policy_rules import guard_violations
+from lastcall.model.list_file import FileKind, read_list
+from lastcall.model.pods import Pod
+from lastcall.names import API_VERSION, GUARD_POLICY
+
+_KINDS = {
+    "Pod": FileKind("v1", Pod, namespaced=True),
+    "Namespace": FileKind("v1", GuardedNamespace),
+    "Node": FileKind("v1", GuardedNode),
+    "PodDisruptionBudget": FileKind("policy/v1", Budget, namespaced=True),
+    GUARD_POLICY: FileKind(API_VERSION, GuardPolicy, namespaced=True),
+}
+
+
+def read_guard_state(data: bytes, source: str) -> GuardFacts:
+    """The objects of a List; those of other kinds count as possible owners. InvalidInput lists every violation."""
+    found = read_list(data, source, _KINDS, rest=WorkloadOwner)
+    policies = tuple(found.objects[GUARD_POLICY])
+    wrong = [
+        f"{GUARD_POLICY} {policy.metadata.namespace}/{policy.name}: {violation}"
+        for policy in policies
+        for violation in guard_violations(policy.spec)
+    ]
+    if wrong:
+        raise InvalidInput(source, wrong)
+    return GuardFacts(
+        pods=tuple(found.objects["Pod"]),
+        namespaces={one.metadata.name: one for one in found.objects["Namespace"]},
+        nodes={one.metadata.name: one for one in found.objects["Node"]},
+        owners={one.metadata.uid: one for one in found.rest if one.metadata.uid},
+        budgets=tuple(found.objects["PodDisruptionBudget"]),
+        policies=policies,
+    )
