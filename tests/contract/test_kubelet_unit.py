@@ -23,6 +23,10 @@ UNITS = {
     **service_manager.BUS,
     KUBELET: "[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=/bin/sleep 1000\nRestart=always\n",
     "stubborn.service": "[Unit]\nRefuseManualStop=yes\n[Service]\nExecStart=/bin/sleep 1000\n",
+    "slow.service": (
+        "[Service]\nExecStart=/bin/sh -c 'trap \"sleep 1; exit\" TERM; while :; do sleep 0.05; done'\n"
+        "ExecStop=/bin/sh -c 'sleep 0.3; touch /run/user/has-stopped'\n"
+    ),
     "other.service": "[Service]\nExecStart=/bin/sleep 1000\n",
     "test.target": "[Unit]\nWants=dbus.service other.service\n",
 }
@@ -128,6 +132,26 @@ async def test_a_unit_that_is_not_installed(systemd, caplog):
     await agent.mark_ready()
     assert await systemd.states() == ["inactive", "inactive"]
     assert [record for record in caplog.records if record.levelname != "DEBUG"] == []
+
+
+async def test_pods_may_end_when_it_has_its_signal_and_not_while_its_own_commands_run(real_systemd):
+    systemd = await reached(real_systemd)
+    async with SystemdUnits.open(systemd.address) as units:
+        await units.start_unit("slow.service")
+        agent = systemd.agent("slow.service")
+        down = asyncio.ensure_future(agent.begin_shutdown(systemd.deadline()))
+        await asyncio.wait_for(agent.wait_until_ending(), 60)
+        assert (Path(systemd.address.removeprefix("unix:path=")).parent / "has-stopped").exists()
+        [state] = await units.unit_states("slow.service")
+        assert (state.active, state.sub) == ("deactivating", "stop-sigterm")
+        assert not down.done()
+        await down
+
+
+async def test_pods_need_not_wait_for_one_that_does_not_run(systemd):
+    agent = systemd.agent()
+    await agent.begin_shutdown(systemd.deadline())
+    await asyncio.wait_for(agent.wait_until_ending(), 60)
 
 
 async def test_no_unit(systemd):

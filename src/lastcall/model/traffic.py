@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import Meta
 
 from lastcall.model.base import Facts
+from lastcall.model.pods import Pod
 
 
 class TrafficSettings(Facts, frozen=True):
@@ -58,6 +59,11 @@ def uids_with_traffic(one: EndpointSlice) -> frozenset[str]:
         for endpoint in one.endpoints or ()
         if endpoint.target_ref and endpoint.conditions.ready is not False and not endpoint.conditions.terminating
     )
+
+
+def may_be_selected(pod: Pod) -> bool:
+    """Whether a Service may select the pod: a selector names at least one label, and one without names no pods."""
+    return bool(pod.metadata.labels)
 
 
 class ServiceEndpoint(NamedTuple):

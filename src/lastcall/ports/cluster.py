@@ -27,8 +27,11 @@ class NodeObjects(Protocol):
         """Merges the patch into the Node. Conflict if its resourceVersion is not the current one."""
         ...
 
-    async def patch_node_status(self, patch: Mapping[str, Any]) -> None:
-        """Applies a strategic merge patch to the Node's status. Conflict if its resourceVersion is not the current one."""
+    async def patch_node_status(self, patch: Mapping[str, Any]) -> ShutdownNode:
+        """Applies a strategic merge patch to the Node's status, and returns the Node.
+
+        Conflict if the patch's resourceVersion is not the current one.
+        """
         ...
 
     async def is_attached(self, driver: str, handle: str) -> bool:

@@ -197,6 +197,11 @@ class RunningPod(Facts, frozen=True):
     sandbox: str = ""
     priority_source: PrioritySource = PrioritySource.DEFAULT
 
+    @property
+    def is_spec_known(self) -> bool:
+        """Whether the pod is described by the API, the checkpoint or a manifest, and not by the runtime alone."""
+        return self.priority_source not in (PrioritySource.RUNTIME, PrioritySource.DEFAULT)
+
 
 class HookResult(Facts, frozen=True):
     """The outcome of a preStop hook. ``ok`` is False also if it exceeded its limit (``timed_out``)."""
@@ -345,6 +350,17 @@ class NodeFace(Protocol):
 
     async def mark_ready(self) -> None:
         """After a cancelled shutdown: reports Ready and admits pods again. Also called without ``begin_shutdown``."""
+        ...
+
+
+class KubeletFace(NodeFace, Protocol):
+    """The part of a node's face that stops and starts its kubelet."""
+
+    async def wait_until_ending(self) -> None:
+        """Beside ``begin_shutdown``: returns when the kubelet has its SIGTERM, or none is going to be stopped.
+
+        Some milliseconds pass until its process is gone, in which it has no time to react to a container's end.
+        """
         ...
 
 

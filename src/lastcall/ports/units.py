@@ -6,17 +6,32 @@ from typing import Protocol
 
 from lastcall.model.base import Facts
 
+_SIGNALLED = ("stop-sigterm", "stop-sigkill", "stop-post", "final-watchdog", "final-sigterm", "final-sigkill")
+"""SubStates of a service that is stopped (systemd's unit-def.c), from its signal on."""
+
 
 class UnitState(Facts, frozen=True):
-    """A unit's LoadState ("loaded", "not-found" ...) and ActiveState ("active", "inactive" ...)."""
+    """A unit's LoadState ("loaded", "not-found" ...), ActiveState ("active", "inactive" ...) and SubState.
+
+    The SubState is empty if it is not known.
+    """
 
     load: str
     active: str
+    sub: str = ""
 
     @property
     def is_at_rest(self) -> bool:
         """Whether the unit neither runs nor is about to run, unless a job for it is queued."""
         return self.active in ("inactive", "failed")
+
+    @property
+    def has_stop_signal(self) -> bool:
+        """Whether a service's processes have got the signal that ends them, or there are none.
+
+        Not while ``ExecStop=`` commands run ("stop"), which come before it.
+        """
+        return self.is_at_rest or (self.active == "deactivating" and self.sub in _SIGNALLED)
 
 
 class Units(Protocol):

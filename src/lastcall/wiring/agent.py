@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import gc
 import logging
 import os
 import signal
@@ -29,6 +30,7 @@ from lastcall.adapters.state.agent_lock import AgentLock
 from lastcall.adapters.state.journal_files import JournalFiles
 from lastcall.adapters.systemd import notification
 from lastcall.adapters.systemd.kubelet_service import KubeletService
+from lastcall.adapters.systemd.standing_units import StandingUnits
 from lastcall.adapters.systemd.units import SystemdUnits
 from lastcall.adapters.telemetry.agent_metrics import AgentMetrics
 from lastcall.adapters.telemetry.status_server import TEXT, alive_answer, serve_status
@@ -196,6 +198,8 @@ class AgentProgram:
 
     def _on_status(self, status: AgentStatus) -> None:
         before, self._status = self._status, status
+        if before and before.state is not status.state:
+            _spare_garbage_collection(status.state)
         self._machines_watchdog.set_going_down(going_down=status.state in (AgentState.ENDING, AgentState.RELEASED))
         self._metrics.set_status(
             armed=status.armed,
@@ -305,6 +309,18 @@ def _log_level(event: JournalEvent) -> int:
     return logging.WARNING if needs_attention(event) else logging.INFO
 
 
+def _spare_garbage_collection(state: AgentState) -> None:
+    """During a shutdown the collector passes over what is there already.
+
+    A full collection takes some 25 ms of CPU, and what a shutdown allocates for its pods brings one about: it came in
+    front of the first SIGTERM.
+    """
+    if state is AgentState.ENDING:
+        gc.freeze()
+    elif gc.get_freeze_count():
+        gc.unfreeze()
+
+
 def host_name() -> str:
     """The name under which a kubelet registers this machine by default (lower case)."""
     return socket.gethostname().lower()
@@ -333,7 +349,8 @@ async def run_agent_beside_kubelet(
     journals = JournalFiles(settings.state_dir)
     config, _ = load_starting_config(settings.config, journals)
     own_pod = os.environ.get("POD_UID", "") if in_cluster else ""
-    kubelet = KubeletService(kubelet_unit, SystemClock())
+    systemd = StandingUnits()
+    kubelet = KubeletService(kubelet_unit, SystemClock(), systemd.open)
     metrics = AgentMetrics()
     watchdog: Keeping | None = functools.partial(watchdog_keeper, node_name=settings.node_name, kubeconfig=kubeconfig)
     async with contextlib.AsyncExitStack() as opened:
@@ -357,6 +374,8 @@ async def run_agent_beside_kubelet(
         own_pods.on_change = runtime.refresh_soon
         await runtime.open()
         opened.push_async_callback(runtime.close)
+        systemd.start()
+        opened.push_async_callback(systemd.close)
         opened.push_async_callback(kubelet.close)
         node: NodeFace = await opened.enter_async_context(
             cluster_node_face(

@@ -21,12 +21,12 @@ from lastcall.errors import LastcallError
 from lastcall.graceful.cluster.cluster_node_face import ClusterNodeFace
 from lastcall.model.pods import Pod
 from lastcall.model.traffic import TrafficSettings
-from lastcall.ports.node import Clock, NodeFace
+from lastcall.ports.node import Clock, KubeletFace
 
 
 @contextlib.asynccontextmanager
 async def cluster_node_face(
-    kubelet: NodeFace,
+    kubelet: KubeletFace,
     node_name: str,
     *,
     client: Callable[[], Client | None],

@@ -159,7 +159,9 @@ class SystemdRecorder:
         rows = []
         for name in message.body[0]:
             path = unit_path(name)
-            rows.append([name, name, self._load_state(path), self._units.active_state(path), "", "", path, 0, "", "/"])
+            active = self._units.active_state(path)
+            sub = "stop-sigterm" if active == "deactivating" else ""
+            rows.append([name, name, self._load_state(path), active, sub, "", path, 0, "", "/"])
         return Message.new_method_return(message, "a(ssssssouso)", [rows])
 
     def _start_job(self, message: Message, seconds: float | None) -> Message:

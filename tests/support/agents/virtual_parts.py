@@ -46,6 +46,8 @@ class RecordingNode:
     clock: object
     told: list = field(default_factory=list)
     slow: float = 0.0
+    ending: float | None = None
+    """After how long the kubelet has its SIGTERM; None: when it has ended."""
     slowly_back: float = 0.0
     slow_word: float = 0.0
     begun: list = field(default_factory=list)
@@ -69,6 +71,9 @@ class RecordingNode:
     async def begin_shutdown(self, deadline):
         await self.clock.sleep(self.slow)
         self._note("not ready")
+
+    async def wait_until_ending(self):
+        await self.clock.sleep(self.slow if self.ending is None else self.ending)
 
     def expect_pods(self, namespaces):
         self.namespaces = set(namespaces)

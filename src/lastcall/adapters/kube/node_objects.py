@@ -69,11 +69,11 @@ class KubeNodeObjects:
             async with timeout(ANSWER_SECONDS):
                 await self._client.patch(_NODE_WRITTEN, self._node, patch)
 
-    async def patch_node_status(self, patch: Mapping[str, Any]) -> None:
+    async def patch_node_status(self, patch: Mapping[str, Any]) -> ShutdownNode:
         """Strategic merge patch of the Node's status."""
         with _answer_in_time():
             async with timeout(ANSWER_SECONDS):
-                await self._client.patch(_NODE_WRITTEN, self._node, patch, subresource="status", kind=STRATEGIC)
+                return await self._client.patch(_NODE, self._node, patch, subresource="status", kind=STRATEGIC)
 
     async def is_attached(self, driver: str, handle: str) -> bool:
         """GET of the VolumeAttachment by its name, which the Node authorizer allows for attachments to its own node."""

@@ -62,21 +62,26 @@ class KubePodEndpoints:
 
     async def _follow(self, namespace: str) -> None:
         client = self._find_client()
-        if client and await self._may_list(client, namespace):
+        if client and await self._list_once(client, namespace):
             informer = Informer(client, _SLICES, clock=self._clock, random=self._random, namespace=namespace)
             async with contextlib.aclosing(informer.changes()) as changes:
+                synced = False
                 async for change in changes:
-                    if change.kind is ChangeKind.SYNCED or namespace in self._ready:
+                    synced = synced or change.kind is ChangeKind.SYNCED
+                    if synced:
                         slices = informer.objects.values()
                         self._set_ready(namespace, frozenset().union(*map(uids_with_traffic, slices)))
         else:
             self._set_ready(namespace, frozenset())
 
-    async def _may_list(self, client: Client, namespace: str) -> bool:
-        """Asks with the shortest list; a failure that may pass is left to the informer."""
+    async def _list_once(self, client: Client, namespace: str) -> bool:
+        """The first look, for which SIGTERMs wait; returns whether the rights are there.
+
+        A failure that may pass is left to the informer, which lists again before it watches.
+        """
         try:
-            async with contextlib.aclosing(client.list_pages(_SLICES, namespace=namespace, limit=1)) as pages:
-                await anext(pages)
+            slices = (await client.list(_SLICES, namespace=namespace)).items
+            self._set_ready(namespace, frozenset().union(*map(uids_with_traffic, slices)))
         except ApiNotPermitted as error:
             log.info("no SIGTERM waits for EndpointSlices in %s: %s", namespace, error)
             return False

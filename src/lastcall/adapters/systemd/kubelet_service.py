@@ -30,7 +30,7 @@ LOOK_SECONDS = 1.0
 """Seconds between two looks whether a stopped kubelet runs."""
 
 _RETRY = 0.5
-_LOOK = 0.01
+_LOOK = 0.003
 _JOB_SECONDS = 10.0
 """Seconds for a job of systemd."""
 
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class KubeletService:
-    """``ports.node.NodeFace`` of an agent beside a kubelet that runs as ``unit``; "" if there is none to stop.
+    """``ports.node.KubeletFace`` of an agent beside a kubelet that runs as ``unit``; "" if there is none to stop.
 
     The death of the agent never leaves the machine without a kubelet: before it is stopped, systemd gets a timer that
     starts it again. The timer is the only state. While it exists, this agent (or an earlier run of it) has stopped the
@@ -55,6 +55,7 @@ class KubeletService:
         self._work: asyncio.Task[None] | None = None
         self._guard: asyncio.Task[None] | None = None
         self._notes: list[str] = []
+        self._ending = asyncio.Event()
 
     def refuse_pods(self) -> None:
         """Does nothing: the kubelet admits pods, and a stopped one admits none."""
@@ -64,11 +65,17 @@ class KubeletService:
 
         A kubelet that somebody starts before ``mark_ready`` is stopped again, and the report says so.
         """
+        self._ending.clear()
         if self._unit:
             await self._stop_guard()
             otherwise = f"{self._unit} is not stopped and will start again what is ended"
             await wait_any(self._replace_work(partial(self._stop_kubelet, deadline), otherwise))
             self._guard = asyncio.create_task(self._keep_stopped(deadline), name="kubelet stays stopped")
+        self._ending.set()
+
+    async def wait_until_ending(self) -> None:
+        """``ports.node.KubeletFace``."""
+        await self._ending.wait()
 
     def expect_pods(self, namespaces: Iterable[str]) -> None:
         """Does nothing."""
@@ -93,6 +100,7 @@ class KubeletService:
 
     async def mark_ready(self) -> None:
         """Starts the kubelet if the agent has stopped it, and removes the timer."""
+        self._ending.clear()
         if self._unit:
             await self._stop_guard()
             otherwise = f"{self._unit} is not started yet; {KUBELET_TIMER} will do it at the latest"
@@ -171,11 +179,24 @@ class KubeletService:
         for left in reversed(range(_STOP_ATTEMPTS)):
             await systemd.stop_unit(self._unit)
             try:
-                await self._wait_for_job(systemd, self._unit, rests=True, seconds=_STOP_SECONDS)
+                await self._wait_for_end(systemd)
                 break
             except TimedOut:
                 if not left:
                     raise
+
+    async def _wait_for_end(self, systemd: Units) -> None:
+        """Waits for the job that stops the kubelet; notes when the kubelet has its SIGTERM."""
+        end = self._clock.boottime() + _STOP_SECONDS
+        while True:
+            [state] = await systemd.unit_states(self._unit)
+            if state.has_stop_signal:
+                self._ending.set()
+            if state.is_at_rest:
+                return
+            if self._clock.boottime() >= end:
+                raise TimedOut(f"{self._unit} is still {state.active} after {_STOP_SECONDS:g} s")
+            await self._clock.sleep(_LOOK)
 
     async def _arm_timer(self, systemd: Units, deadline: float) -> None:
         """Creates the timer only for a shutdown: at other times the machine has none."""
@@ -195,13 +216,13 @@ class KubeletService:
             await self._wait_for_job(systemd, KUBELET_TIMER, rests=True)
         log.info("%s is started again", self._unit)
 
-    async def _wait_for_job(self, systemd: Units, name: str, *, rests: bool, seconds: float = _JOB_SECONDS) -> None:
+    async def _wait_for_job(self, systemd: Units, name: str, *, rests: bool) -> None:
         """Waits for systemd's job; TimedOut says which state was not reached."""
-        end = self._clock.boottime() + seconds
+        end = self._clock.boottime() + _JOB_SECONDS
         while True:
             [state] = await systemd.unit_states(name)
             if state.is_at_rest is rests:
                 return
             if self._clock.boottime() >= end:
-                raise TimedOut(f"{name} is still {state.active} after {seconds:g} s")
+                raise TimedOut(f"{name} is still {state.active} after {_JOB_SECONDS:g} s")
             await self._clock.sleep(_LOOK)

@@ -45,7 +45,7 @@ class SystemdUnits:
     async def unit_states(self, *names: str) -> list[UnitState]:
         """The states of the units, in this order; also of units that do not exist."""
         reply = await self._call_manager("ListUnitsByNames", "as", list(names))
-        return [UnitState(load=unit[2], active=unit[3]) for unit in reply.body[0]]
+        return [UnitState(load=unit[2], active=unit[3], sub=unit[4]) for unit in reply.body[0]]
 
     async def start_unit(self, name: str) -> None:
         """As ``systemctl start --no-block``: returns when systemd has queued the job, not when the unit runs."""

@@ -1,7 +1,7 @@
 """The NodeFace of an agent beside a kubelet: while the kubelet is stopped, the agent writes what the cluster needs.
 
-The calls to the API server run beside the pods' termination. The first SIGTERM waits for them ``ANSWER_SECONDS`` at
-most, and no later step waits for a server that does not answer.
+The calls to the API server run beside the pods' termination. A SIGTERM waits only for the withdrawal of a pod that
+Services may select, and no step waits for a server that does not answer within ``ANSWER_SECONDS``.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ from lastcall.graceful.cluster.traffic_wait import ANSWER_SECONDS, TrafficWait
 from lastcall.model.node_shutdown_object import HANDED_OVER
 from lastcall.model.pods import Pod
 from lastcall.model.shutdown import ShutdownRecord
-from lastcall.model.traffic import TrafficSettings
+from lastcall.model.traffic import TrafficSettings, may_be_selected
 from lastcall.ports.cluster import NodeObjects, PodEndpoints, PodOwners, ProxyLatency
-from lastcall.ports.node import Clock, NodeFace, RunningPod
+from lastcall.ports.node import Clock, KubeletFace, RunningPod
 from lastcall.ports.volumes import NodeVolumes
 
 LAST_SECONDS = 2.0
@@ -34,6 +34,13 @@ LAST_SECONDS = 2.0
 PARALLEL_CALLS = 10
 """Writes to pods at a time: more would only queue at the server (API Priority and Fairness)."""
 
+
+AFTER_SIGTERM_SECONDS = 0.02
+"""After which the writes of a pod begin whose SIGTERM waits for none of them: new connections to the server would take
+the CPU from the SIGTERMs."""
+
+STOP_SECONDS = 2.0
+"""How long the writes to pods wait for the kubelet's end, in seconds."""
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +55,7 @@ class ClusterNodeFace:
 
     def __init__(
         self,
-        kubelet: NodeFace,
+        kubelet: KubeletFace,
         objects: NodeObjects,
         endpoints: PodEndpoints,
         proxies: ProxyLatency,
@@ -81,37 +88,39 @@ class ClusterNodeFace:
         self._writes: list[tuple[str, asyncio.Task[None]]] = []
         self._calls = asyncio.Semaphore(PARALLEL_CALLS)
         self._announcing: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._stopped_by = 0.0
         self._cleaning: asyncio.Task[None] | None = None
         self._is_cancelled = False
-        self._patience = ANSWER_SECONDS
-        self._listed_by = 0.0
+        self._listed_by: dict[str, float] = {}
+        """Until when the slices of each namespace are waited for."""
 
     def refuse_pods(self) -> None:
         """Calls the kubelet's; a stopped kubelet starts no pod: new ones stay Pending until the next boot."""
         self._kubelet.refuse_pods()
 
     async def begin_shutdown(self, deadline: float) -> None:
-        """Stops the kubelet; at the same time writes NotReady, the conditions and the cordon, and repeats them."""
+        """Stops the kubelet; at the same time writes NotReady, the conditions and the cordon, and repeats them.
+
+        Returns when the kubelet has its SIGTERM: it has no time to react to a container's end any more.
+        """
         self._is_cancelled = False
         await self._stop_clean_up()
-        begun = self._clock.boottime()
         self._volumes.until = deadline
+        stopping = self._stopping = self._work.start(self._stop_kubelet(deadline), "stop the kubelet")
+        self._stopped_by = self._clock.boottime() + STOP_SECONDS
         if self._announcing is None:
             self._announcing = self._work.start(self._announcement.keep(deadline), "announce the shutdown")
-        await self._kubelet.begin_shutdown(deadline)
-        stopped = self._clock.boottime()
-        self._announcement.look_again()
-        left = begun + ANSWER_SECONDS - stopped
-        if left > 0:
-            await wait_first(self._announcement.wait_until_tried(), self._clock.sleep(left))
-        self._patience = max(0.0, ANSWER_SECONDS - (self._clock.boottime() - stopped))
+        await wait_first(wait_any(stopping), self._kubelet.wait_until_ending())
+        if stopping.done() and not stopping.cancelled():
+            stopping.result()
 
     def expect_pods(self, namespaces: Iterable[str]) -> None:
         """Begins to read the EndpointSlices of these namespaces."""
-        self._listed_by = self._clock.boottime() + self._patience
+        for namespace in (expected := set(namespaces)) - self._listed_by.keys():
+            self._listed_by[namespace] = self._clock.boottime() + ANSWER_SECONDS
         if self._limit and self._objects.is_connected():
-            self._endpoints.start(namespaces)
-            self._settle.start()
+            self._endpoints.start(expected)
 
     async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
         """Deletes the pod's object or makes the pod not ready, then waits until no Service sends it traffic.
@@ -121,11 +130,19 @@ class ClusterNodeFace:
         if self._is_cancelled:
             return
         self._volumes.expect_end(live.pod)
-        departure = self._departures.get(live.pod.metadata.uid) or self._start_departure(live.pod, grace)
-        if self._limit and self._objects.is_connected():
+        waits = self._may_wait_for_traffic(live)
+        after = 0.0 if waits else AFTER_SIGTERM_SECONDS
+        departure = self._departures.get(live.pod.metadata.uid) or self._start_departure(live.pod, grace, after)
+        if waits:
+            self._settle.start()
             end = min(until, self._clock.boottime() + self._limit)
+            listed_by = self._listed_by.get(live.pod.metadata.namespace, 0.0)
             await self._traffic.wait_until_withdrawn(
-                live.pod, departure.wait_until_begun, until=end, listed_by=self._listed_by
+                live.pod,
+                departure.wait_until_begun,
+                until=end,
+                listed_by=listed_by,
+                stopped=self._wait_until_stopped,
             )
         if pod_changes.serves_volumes(live.pod):
             await self._volumes.wait_for_users(until)
@@ -188,7 +205,30 @@ class ClusterNodeFace:
     def _add_note(self, text: str) -> None:
         self._notes.append(text)
 
-    def _start_departure(self, pod: Pod, grace: float) -> PodDeparture:
+    async def _stop_kubelet(self, deadline: float) -> None:
+        await self._kubelet.begin_shutdown(deadline)
+        self._announcement.look_again()
+
+    def _may_wait_for_traffic(self, live: RunningPod) -> bool:
+        """Not if no Service can select the pod; the labels of a pod that only the runtime knows may be old ones."""
+        selectable = may_be_selected(live.pod) or not live.is_spec_known
+        return selectable and self._limit > 0 and self._objects.is_connected()
+
+    async def _wait_until_stopped(self) -> None:
+        """A kubelet that is about to end may still see a deletion, and would end the pod itself, without any wait."""
+        left = self._stopped_by - self._clock.boottime()
+        if self._stopping and not self._stopping.done() and left > 0:
+            await wait_first(wait_any(self._stopping), self._clock.sleep(left))
+
+    async def _begin_departure(self, departure: PodDeparture, grace: float, after: float) -> None:
+        """First the kubelet, and then the Node: a replacement must not be scheduled to it again."""
+        await self._clock.sleep(after)
+        await self._wait_until_stopped()
+        if self._announcing:
+            await wait_first(self._announcement.wait_until_tried(), self._clock.sleep(ANSWER_SECONDS))
+        await departure.begin(grace)
+
+    def _start_departure(self, pod: Pod, grace: float, after: float = 0.0) -> PodDeparture:
         departure = self._departures[pod.metadata.uid] = PodDeparture(
             pod,
             self._objects,
@@ -197,7 +237,7 @@ class ClusterNodeFace:
             note=self._add_note,
             contact=self._contact,
         )
-        self._start_write(pod.key, departure.begin(grace))
+        self._start_write(pod.key, self._begin_departure(departure, grace, after))
         return departure
 
     async def _hand_over(self) -> None:
@@ -232,9 +272,10 @@ class ClusterNodeFace:
     async def _stop_writing(self) -> None:
         await self._work.cancel()
         self._work = OrderedTaskGroup()
-        self._announcing = None
+        self._announcing = self._stopping = None
         self._departures.clear()
         self._writes.clear()
+        self._listed_by.clear()
         await self._volumes.stop()
         await self._endpoints.stop()
         await self._settle.stop()

@@ -101,10 +101,17 @@ class NodeAnnouncement:
             log.debug("no Event of the shutdown: %s", error)
 
     async def _write_all(self) -> bool:
-        """Writes the status and the cordon; returns whether the Node was not marked by this boot before."""
-        status = self._objects.patch_node_status(node_changes.status_patch(self._clock.wall()))
-        _, begun = await _run_all(status, self._cordon())
-        return bool(begun)
+        """Writes the status, then the cordon; returns whether the Node was not marked by this boot before.
+
+        One after the other, over one connection: the answer to the first write is the Node that the second one needs.
+        A failure of the first does not keep the second from being made.
+        """
+        try:
+            node = await self._objects.patch_node_status(node_changes.status_patch(self._clock.wall()))
+        except LastcallError:
+            await self._cordon()
+            raise
+        return await self._cordon(node)
 
     async def _write_what_is_missing(self) -> None:
         await _run_all(self._objects.patch_lease(node_changes.lease_patch(self._clock.wall())), self._correct_node())
@@ -117,16 +124,18 @@ class NodeAnnouncement:
         if node_changes.cordon_patch(node, self._boot_id):
             await self._cordon()
 
-    async def _cordon(self) -> bool:
-        return await self._patch_node(lambda node: node_changes.cordon_patch(node, self._boot_id))
+    async def _cordon(self, node: ShutdownNode | None = None) -> bool:
+        return await self._patch_node(lambda node: node_changes.cordon_patch(node, self._boot_id), node)
 
-    async def _patch_node(self, patch_for: Callable[[ShutdownNode], node_changes.Patch | None]) -> bool:
-        """Reads the Node and writes the patch, if there is one; again if somebody else has written in between.
+    async def _patch_node(
+        self, patch_for: Callable[[ShutdownNode], node_changes.Patch | None], node: ShutdownNode | None = None
+    ) -> bool:
+        """Reads the Node, unless it has just been read, and writes the patch, if there is one.
 
-        Returns whether there was one.
+        Again if somebody else has written in between. Returns whether there was a patch.
         """
         for left in reversed(range(_ATTEMPTS)):
-            patch = patch_for(await self._objects.get_node())
+            patch, node = patch_for(node or await self._objects.get_node()), None
             try:
                 if patch:
                     await self._objects.patch_node(patch)

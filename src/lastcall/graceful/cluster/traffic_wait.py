@@ -27,20 +27,28 @@ class TrafficWait:
         self._clock = clock
 
     async def wait_until_withdrawn(
-        self, pod: Pod, announced: Callable[[], Awaitable[None]], *, until: float, listed_by: float
+        self,
+        pod: Pod,
+        announced: Callable[[], Awaitable[None]],
+        *,
+        until: float,
+        listed_by: float,
+        stopped: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """Returns when no EndpointSlice names the pod as ready any more and the settle time is over.
 
         At ``until`` (CLOCK_BOOTTIME seconds) it returns in any case, and earlier if the server does not answer: the
         slices have to be listed by ``listed_by``, and ``announced``, the wait for the pod's first write, has to end in
-        ``ANSWER_SECONDS``. It
-        returns at once for a pod that no slice names as ready.
+        ``ANSWER_SECONDS``, after ``stopped``, the wait for the end of a kubelet that must not see that write. It returns
+        at once for a pod that no slice names as ready.
         """
         begun = self._clock.boottime()
         while (receives := self._endpoints.receives_traffic(pod)) is None:
             if not await self._is_done_by(min(listed_by, until), self._endpoints.next_change()):
                 return
         if not receives:
+            return
+        if stopped and not await self._is_done_by(until, stopped()):
             return
         answer_by = min(self._clock.boottime() + ANSWER_SECONDS, until)
         if not await self._is_done_by(answer_by, announced()):

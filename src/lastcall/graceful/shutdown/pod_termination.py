@@ -73,6 +73,7 @@ class PodTermination:
         """
         traffic = asyncio.ensure_future(self._announce_pod())
         try:
+            await self._clock.sleep(0)  # with nothing to wait for it is done now, and SIGTERM needs no further turn
             now: RunningPod | None = self._live
             before = self._before
             while now:

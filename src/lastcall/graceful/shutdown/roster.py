@@ -7,10 +7,7 @@ from lastcall.graceful.planning.phase_assignment import index_for
 from lastcall.model.own_pods import serves_other_pods
 from lastcall.model.pods import pod_priority
 from lastcall.model.shutdown import PhasePlan, ShutdownRecord
-from lastcall.ports.node import PrioritySource, RunningPod
-
-_UNKNOWN_SPEC = (PrioritySource.RUNTIME, PrioritySource.DEFAULT)
-"""The sources that do not have the pod's spec."""
+from lastcall.ports.node import RunningPod
 
 MOST_RECREATIONS = 3
 """How often a pod that the kubelet has recreated is terminated again."""
@@ -51,7 +48,7 @@ class Roster:
         A pod whose spec is not known counts as one.
         """
         return any(
-            live.priority_source in _UNKNOWN_SPEC or serves_other_pods(live.pod)
+            not live.is_spec_known or serves_other_pods(live.pod)
             for uid, live in self._pods.items()
             if uid not in self._open and not self._is_done(live)
         )

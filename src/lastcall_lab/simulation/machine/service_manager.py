@@ -62,7 +62,9 @@ class SimulatedServiceManager:
     async def unit_states(self, *names: str) -> list[UnitState]:
         """Of the kubelet and of the timer."""
         await self._reach()
-        return [self._timer_state() if name == KUBELET_TIMER else UnitState("loaded", self._state) for name in names]
+        sub = "stop-sigterm" if self._state == "deactivating" else ""
+        kubelet = UnitState("loaded", self._state, sub)
+        return [self._timer_state() if name == KUBELET_TIMER else kubelet for name in names]
 
     async def start_unit(self, name: str) -> None:
         """Of the kubelet."""

@@ -17,6 +17,9 @@ from lastcall_lab.simulation.truth import TerminationRequest
 FIRST_ANSWERS = 0.3
 """Seconds for which the first SIGTERM waits for the API server at the most, with a margin."""
 
+KUBELET_ENDS = 0.1
+"""Seconds that a kubelet takes to end, with a margin: before it an agent beside it deletes no pod."""
+
 
 @dataclass(frozen=True)
 class TerminationReason:
@@ -111,7 +114,8 @@ class TerminationReasons:
         began = min(first, life.first_signal_since(0.0) or first)
         if machine.is_troubled(shutdown.at, began):
             began = start
-        if self._facts.run.beside:  # the wait for Services is part of the grace period
+        if self._facts.run.beside:  # the waits for the kubelet and for Services are part of phase and grace period
+            start = max(shutdown.at, start - KUBELET_ENDS)
             began = max(shutdown.at, began - self._facts.run.traffic - FIRST_ANSWERS)
         end = min(start + max(given, MARGIN), max(self._facts.lock_deadline(shutdown, shutdown.at), start))
         last = end - min(MARGIN, (end - start) / 2) - SOON
@@ -125,14 +129,26 @@ class TerminationReasons:
         return arithmetic.share_seconds(coming, left)[0]
 
     def _phase_starts(self, shutdown: ShutdownHistory) -> dict[int, float]:
-        """When each phase began at the latest; pods that were to end anyway do not tell."""
+        """When each phase began at the latest: a pod's first signal, or its deletion by the agent.
+
+        Pods that were to end anyway do not tell.
+        """
         found: dict[int, float] = {}
         for life in self._facts.lives_on(shutdown.node) if self._facts.run.plan else ():
-            at = life.first_signal_since(shutdown.at)
-            if at is not None and at <= shutdown.until and life.began <= at and not _was_ending(life, shutdown):
+            begun = min(self._first_steps(life, shutdown), default=NEVER)
+            if begun <= shutdown.until and not _was_ending(life, shutdown):
                 index = self._facts.phase_of_pod(life.uid)
-                found[index] = min(at, found.get(index, NEVER))
+                found[index] = min(begun, found.get(index, NEVER))
         return found
+
+    def _first_steps(self, life: ContainerLife, shutdown: ShutdownHistory) -> Iterator[float]:
+        """Its first signal and its deletion by the agent."""
+        signal = life.first_signal_since(shutdown.at)
+        if signal is None or life.began > signal:
+            return
+        yield signal
+        by_agent = (one.at for one in self._facts.asked.get(life.uid, ()) if one.by == agent_name(life.node))
+        yield from (at for at in by_agent if at >= max(shutdown.at, life.began))
 
 
 def _shutdown_signal_time(life: ContainerLife, shutdown: ShutdownHistory) -> float | None:
