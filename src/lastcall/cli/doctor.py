@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lastcall.cli import options
+from lastcall.cli import cluster_access, options
+from lastcall.cli.agent_pod import run_in_agent_pod
 from lastcall.errors import InvalidInput
 from lastcall.model.foreign_text import plain_text
 
@@ -37,6 +38,14 @@ _MARKS = {"ok": "ok", "warning": "warn", "failure": "FAIL", "unknown": "?"}
     help="As kubectl has it: kube-controller-manager, FencePolicies, and the watchdog's peers, are looked for in the cluster."
     "  [default: only this node's pods, as the kubelet's identity]",
 )
+@click.option(
+    "--node",
+    metavar="NAME",
+    shell_complete=cluster_access.complete_node,
+    help="A node of the cluster: it runs in the pod of its agent, by kubectl exec; --kubeconfig is the user's own then."
+    "  [default: this machine]",
+)
+@click.option("--context", metavar="NAME", help="With --node: a context of the kubeconfig.  [default: the current one]")
 @click.option("--logind-root", type=click.Path(path_type=Path), default=Path("/"), hidden=True)
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
@@ -47,6 +56,8 @@ def command(
     state_dir: Path,
     container_runtime_endpoint: str,
     kubeconfig: str | None,
+    node: str | None,
+    context: str | None,
     logind_root: Path,
     output: str,
 ) -> None:
@@ -60,6 +71,10 @@ def command(
     from lastcall.doctor import all_checks
     from lastcall.doctor.facts import UnknownFact
 
+    if node:
+        ctx.exit(run_in_agent_pod(node, ["doctor", f"--output={output}"], kubeconfig, context))
+    if context:
+        raise click.UsageError("--context says where --node is: it is not given")
     where = (config or logind_root / str(options.CONFIG).lstrip("/"), state_dir, container_runtime_endpoint)
     facts = asyncio.run(_gather_facts(*where, root=logind_root, kubeconfig=kubeconfig))
     if config and isinstance(facts.config, UnknownFact):

@@ -1,8 +1,6 @@
 """``lastcall drill``: a rehearsal of a node's shutdown on the living machine."""
 
 import asyncio
-import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from lastcall.cli import cluster_access, options
+from lastcall.cli.agent_pod import run_in_agent_pod
 from lastcall.cli.doctor import print_report
 from lastcall.cli.tables import TableRow, print_number_table, print_sentence
 from lastcall.cli.terminal import stdout_terminal
-from lastcall.errors import ApiNotPermitted, LastcallError
 from lastcall.model.foreign_text import plain_text
 
 if TYPE_CHECKING:
@@ -54,48 +52,10 @@ def command(
     """
     options.require_stdout()
     if node:
-        ctx.exit(_drill_in_pod(node, kubeconfig, context, output))
+        ctx.exit(run_in_agent_pod(node, ["drill", f"--output={output}"], kubeconfig, context))
     if kubeconfig or context:
         raise click.UsageError("--kubeconfig and --context say where NODE is: it is not given")
     ctx.exit(_drill_here(state_dir, output))
-
-
-# -- in the agent's pod ------------------------------------------------------------------------------------------------
-
-
-def _drill_in_pod(node: str, kubeconfig: str | None, context: str | None, output: str) -> int:
-    """The exit code of the drill in the pod of the node's agent, which prints by itself."""
-    from lastcall.adapters.kube.refusals import explain_refusal
-    from lastcall.names import SYSTEM_NAMESPACE
-
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        raise LastcallError("kubectl is not on the PATH: a drill of a node runs by kubectl exec in its agent's pod")
-    pod = asyncio.run(_find_agent(node, kubeconfig, context))
-    chosen = [f"--{name}={value}" for name, value in (("kubeconfig", kubeconfig), ("context", context)) if value]
-    inside = ["lastcall", "drill", f"--output={output}"]
-    done = subprocess.run(
-        [kubectl, *chosen, "exec", f"--namespace={SYSTEM_NAMESPACE}", pod, "--container=agent", "--", *inside],
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    said = done.stderr.strip()
-    if said:
-        click.echo(explain_refusal(ApiNotPermitted(said)), err=True)
-    return done.returncode
-
-
-async def _find_agent(node: str, kubeconfig: str | None, context: str | None) -> str:
-    from lastcall.adapters.kube.agent_pods import find_agent_pod
-
-    async with cluster_access.open_client(kubeconfig, context, manager="lastcall-drill") as client:
-        return await find_agent_pod(client, node)
-
-
-# -- on this machine ---------------------------------------------------------------------------------------------------
 
 
 def _drill_here(state_dir: Path, output: str) -> int:

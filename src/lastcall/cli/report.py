@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lastcall.cli import cluster_access
+from lastcall.cli.agent_pod import run_in_agent_pod
 from lastcall.cli.options import STATE_DIR
 from lastcall.errors import InvalidInput, LastcallError
 
@@ -24,7 +26,25 @@ if TYPE_CHECKING:
 )
 @click.option("-o", "--output", type=click.Choice(["text", "json", "html"]), default="text", show_default=True)
 @click.option("--list", "list_", is_flag=True, help="Only the ids of the shutdowns that are known, the newest first.")
-def command(shutdown: str | None, state_dir: Path, output: str, list_: bool) -> None:
+@click.option(
+    "--node",
+    metavar="NAME",
+    shell_complete=cluster_access.complete_node,
+    help="A node of the cluster: it runs in the pod of its agent, by kubectl exec.  [default: this machine]",
+)
+@cluster_access.cluster_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    shutdown: str | None,
+    state_dir: Path,
+    output: str,
+    list_: bool,
+    node: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+) -> None:
     """What happened in a shutdown: phases, pods, hooks, signals, and what was cut short.
 
     ID is the newest shutdown if it is left out. The text fits 100 columns; the HTML is one file that needs no other,
@@ -36,6 +56,11 @@ def command(shutdown: str | None, state_dir: Path, output: str, list_: bool) -> 
 
     if list_ and shutdown is not None:
         raise click.UsageError(f"--list names all shutdowns and takes no ID, but {shutdown!r} is given")
+    if node:
+        words = ["report", f"--output={output}", *(["--list"] if list_ else []), *([shutdown] if shutdown else [])]
+        ctx.exit(run_in_agent_pod(node, words, kubeconfig, context))
+    if kubeconfig or context:
+        raise click.UsageError("--kubeconfig and --context say where --node is: it is not given")
     journals = JournalFiles(state_dir)
     known = journals.list_ids()
     if list_:

@@ -40,8 +40,14 @@ class StandingNode(Facts, frozen=True):
         return _find(self.status.conditions, kind)
 
 
+class _Container(Facts, frozen=True):
+    name: str
+    args: tuple[str, ...] | None = None
+
+
 class _PodSpec(Facts, frozen=True):
     node_name: str = ""
+    containers: tuple[_Container, ...] = ()
 
 
 class _PodStatus(Facts, frozen=True):

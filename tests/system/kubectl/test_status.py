@@ -56,7 +56,9 @@ def cluster(lab):  # noqa: F811
     system = lab.kubectl(names.SYSTEM_NAMESPACE)
     lab.node("n2")
     lab.node("n3")
-    system("apply -f -", given=pod("lastcall-agent-a", labels=agent_labels(), containers=("agent",)))
+    agent = pod("lastcall-agent-a", labels=agent_labels(), containers=("agent",))
+    agent["spec"]["containers"][0]["args"] = ["agent", "--container-runtime-endpoint=unix:///run/of-the-agent/cri.sock"]
+    system("apply -f -", given=agent)
     system("wait --for=condition=Ready pod/lastcall-agent-a --timeout=60s")
     uid = system("get pod lastcall-agent-a -o jsonpath={.metadata.uid}")
     system("annotate node n1", f"{names.AGENT_STANDING}={says(pod_uid=uid)}")
@@ -168,26 +170,35 @@ def test_what_is_not_known_without_rights_is_a_warning(plugin, tmp_path):
 # -- a drill in the agent's pod ----------------------------------------------------------------------------------------
 
 
-def test_a_drill_runs_in_the_agents_pod(plugin):
-    """By the real kubectl exec. No agent runs there: the lab's node runs the program, not the agent."""
+def test_what_runs_on_a_node_runs_in_the_agents_pod(plugin):
+    """By the real kubectl exec. The lab's node runs the program on this machine, where no agent runs."""
     said = plugin.run("drill n1")
     assert said.code == 1
     assert "lastcall: no agent runs with the state directory /var/lib/lastcall: a drill needs a running one" in said.err
+    assert "lastcall: /var/lib/lastcall: no shutdown was journalled there yet" in plugin.fails("report --node n1")
+    assert plugin("report --node n1 --list") == ""
+    doctor = plugin.run("doctor --node n1 -o json")
+    [runtime] = [one for one in json.loads(doctor.out)["checks"] if one["name"] == "runtime"]
+    assert "/run/of-the-agent/cri.sock" in runtime["message"], "the agent's own"
+
+
+NO_POD = "no pod of an agent runs on node n2: if systemd runs its agent, run"
 
 
 @pytest.mark.parametrize(
-    ("node", "code", "said"),
+    ("line", "code", "said"),
     [
+        ("drill n2", 1, f"{NO_POD} `sudo lastcall drill` on the node"),
+        ("drill n9", 2, 'NODE: "n9": there is no such node'),
         (
-            "n2",
+            "report --node n2",
             1,
-            "no pod of an agent runs on node n2: if systemd runs its agent, run `sudo lastcall drill` on the node",
+            f"{NO_POD} `sudo lastcall report` on the node; its last shutdown is in `kubectl get nodeshutdown n2 -o yaml`",
         ),
-        ("n9", 2, 'NODE: "n9": there is no such node'),
     ],
 )
-def test_without_a_pod_it_says_how_to_do_it(plugin, node, code, said):
-    assert plugin.fails(f"drill {node}", code=code) == f"kubectl lastcall: {said}\n"
+def test_without_a_pod_it_says_how_to_do_it(plugin, line, code, said):
+    assert plugin.fails(line, code=code) == f"kubectl lastcall: {said}\n"
 
 
 def test_who_may_not_exec_is_told_what_that_right_means(plugin, tmp_path):
@@ -204,3 +215,8 @@ def test_who_may_not_exec_is_told_what_that_right_means(plugin, tmp_path):
 def test_a_drill_without_kubectl_says_so(plugin):
     plugin._command = lambda line, more: [BIN / "lastcall", *shlex.split(line), *map(str, more)]
     assert "kubectl is not on the PATH" in plugin.fails("drill n1", PATH="/nowhere")
+
+
+@pytest.mark.parametrize("line", ["report --context c", "drill --context c", "doctor --context c"])
+def test_a_cluster_without_a_node_is_a_mistake(plugin, line):
+    assert "it is not given" in plugin.fails(line, code=2)

@@ -49,7 +49,7 @@ async def gather_host_facts(where: HostLocations, bus: HostBus) -> HostFacts:
     finally:
         runtime.close()
     config = run_probe(lambda: file_facts.read_regular_file(where.config))
-    kubelet = run_probe(lambda: kubelet_facts.find_kubelet(where.root))
+    kubelet = probe_kubelet(where.root)
     return HostFacts(
         uid=os.geteuid(),
         booted=(where.root / "run/systemd/system").is_dir(),
@@ -69,6 +69,14 @@ async def gather_host_facts(where: HostLocations, bus: HostBus) -> HostFacts:
         watchdogs=run_probe(lambda: file_facts.list_watchdogs(where.root)),
         watchdog_use=use,
     )
+
+
+def probe_kubelet(root: Path) -> KubeletFacts | UnknownFact | None:
+    """The kubelet of this machine; None if none runs, which a pod without hostPID does not know."""
+    found = run_probe(lambda: kubelet_facts.find_kubelet(root))
+    if found is None and os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return UnknownFact(reason="in a pod the processes of the machine are not seen")
+    return found
 
 
 async def _probe_runtime(connection: CriConnection) -> AttemptResult:

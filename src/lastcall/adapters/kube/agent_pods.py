@@ -9,14 +9,14 @@ from lastcall.model.node_standing_facts import AgentPod, StandingNode
 from lastcall.names import SYSTEM_NAMESPACE
 
 
-async def find_agent_pod(client: Client, node: str) -> str:
-    """The name of the running pod of the node's agent.
+async def find_agent_pod(client: Client, node: str, verb: str) -> AgentPod:
+    """The running pod of the node's agent, in which ``lastcall VERB`` is to run.
 
     InvalidInput if there is no such node, LastcallError if no pod of an agent runs there.
     """
     fields = f"spec.nodeName={node}"
     found = await client.list(PODS.with_shape(AgentPod), namespace=SYSTEM_NAMESPACE, labels=AGENT_LABELS, fields=fields)
-    running = [pod.metadata.name for pod in found.items if pod.status.phase == "Running"]
+    running = [pod for pod in found.items if pod.status.phase == "Running"]
     if running:
         return running[0]
     await _require_node(client, node)
@@ -24,9 +24,9 @@ async def find_agent_pod(client: Client, node: str) -> str:
         raise LastcallError(
             f"the agent's pod {pod.metadata.name} on node {node} is {pod.status.phase or 'not running'}"
         )
-    raise LastcallError(
-        f"no pod of an agent runs on node {node}: if systemd runs its agent, run `sudo lastcall drill` on the node"
-    )
+    there = f"if systemd runs its agent, run `sudo lastcall {verb}` on the node"
+    record = f"; its last shutdown is in `kubectl get nodeshutdown {node} -o yaml`" if verb == "report" else ""
+    raise LastcallError(f"no pod of an agent runs on node {node}: {there}{record}")
 
 
 async def _require_node(client: Client, name: str) -> None:
