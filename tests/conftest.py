@@ -47,7 +47,8 @@ ALLOWED = {
     # Once at the start.
     "lastcall/adapters/kube/kubeconfig.py": ("find_access", "load_kubeconfig", "in_cluster_access"),
     "lastcall/adapters/state/agent_lock.py": ("acquire", "_lock_file", "release"),
-    "lastcall/wiring/agent.py": ("__init__", "run_agent_beside_kubelet"),
+    "lastcall/wiring/agent.py": ("__init__",),
+    "lastcall/wiring/agent_beside_kubelet.py": ("__init__",),
     "lastcall/wiring/config.py": ("load_config",),
     # Times and sizes of a few small files, each second.
     "lastcall/adapters/logind/delay_limit_files.py": ("_file_states", "list_drop_ins", "write_limit"),

@@ -89,7 +89,7 @@ def command(
     """
     if supervise:
         _become_supervisor()
-    from lastcall.wiring import agent
+    from lastcall.wiring.agent_beside_kubelet import KubeletSettings, run_agent_beside_kubelet
 
     if bool(tls_cert_file) != bool(tls_private_key_file):
         raise click.UsageError("--tls-cert-file and --tls-private-key-file: both or neither must be set")
@@ -103,18 +103,15 @@ def command(
             key=tls_private_key_file or "",
             kubelet_pki=Path(kubelet_root_dir) / "pki",
         )
-    endpoint = container_runtime_endpoint
-    asyncio.run(
-        agent.run_agent_beside_kubelet(
-            settings,
-            endpoint,
-            kubelet_unit,
-            kubelet_root=kubelet_root_dir,
-            kubeconfig=kubeconfig or "",
-            in_cluster=in_cluster,
-            secure_metrics=secure,
-        )
+    kubelet = KubeletSettings(
+        endpoint=container_runtime_endpoint,
+        unit=kubelet_unit,
+        root=kubelet_root_dir,
+        kubeconfig=kubeconfig or "",
+        in_cluster=in_cluster,
+        secure_metrics=secure,
     )
+    asyncio.run(run_agent_beside_kubelet(settings, kubelet))
 
 
 def _become_supervisor() -> NoReturn:

@@ -2,10 +2,8 @@
 
 import asyncio
 import contextlib
-import functools
 import gc
 import logging
-import os
 import signal
 import socket
 from collections.abc import AsyncIterator, Sequence
@@ -14,24 +12,14 @@ from pathlib import Path
 
 from msgspec import structs
 
-from lastcall.adapters.cri.runtime import CriRuntime
-from lastcall.adapters.csi.kubelet_directories import ROOT
 from lastcall.adapters.host.boot import boot_id
 from lastcall.adapters.host.clock import SystemClock, monotonic_usec
-from lastcall.adapters.kube.metrics_readers import MetricsReaders
-from lastcall.adapters.kube.node_objects import KubeNodeObjects
-from lastcall.adapters.kube.node_shutdown_recorder import RecordingNodeFace
-from lastcall.adapters.kube.secure_metrics import SecureMetrics, SecureMetricsSettings, serve_secure_metrics
 from lastcall.adapters.logind.delay_limit_files import LogindConf
-from lastcall.adapters.logind.host_lock import HostLockKeeper, container_pipe
-from lastcall.adapters.logind.lock_keeper import HolderProcessKeeper, choose_lock_keeper
+from lastcall.adapters.logind.lock_keeper import choose_lock_keeper
 from lastcall.adapters.logind.session import SystemLogind
 from lastcall.adapters.state.agent_lock import AgentLock
 from lastcall.adapters.state.journal_files import JournalFiles
 from lastcall.adapters.systemd import notification
-from lastcall.adapters.systemd.kubelet_service import KubeletService
-from lastcall.adapters.systemd.standing_units import StandingUnits
-from lastcall.adapters.systemd.units import SystemdUnits
 from lastcall.adapters.telemetry.agent_metrics import AgentMetrics
 from lastcall.adapters.telemetry.status_server import TEXT, alive_answer, serve_status
 from lastcall.aio import cancel_and_wait
@@ -45,23 +33,13 @@ from lastcall.model.shutdown import JournalEvent, PodStarted, from_lines
 from lastcall.model.shutdown_fold import fold_events
 from lastcall.ports.cluster import NodeObjects
 from lastcall.ports.node import DelayLimitFiles, LockKeeper, Logind, NodeFace, PodRuntime
-from lastcall.wiring.cluster import cluster_node_face
-from lastcall.wiring.config import is_shutdown_under_way, load_config, load_starting_config
+from lastcall.wiring.config import load_config, load_starting_config
 from lastcall.wiring.deadlines import DeadlineSources
-from lastcall.wiring.identities import agent_identities
-from lastcall.wiring.own_pods import own_pod_sources
-from lastcall.wiring.records import shutdown_recorder
 from lastcall.wiring.standing import StandingReport
-from lastcall.wiring.storage import storage_lease_reporter
-from lastcall.wiring.watchdog import AgentWatchdog, Keeping, watchdog_keeper
+from lastcall.wiring.watchdog import AgentWatchdog, Keeping
 
 CONFIG_SECONDS = 2.0
 """Seconds between two reads of a configuration that was invalid when the agent started during a shutdown."""
-
-WITHOUT_KUBECONFIG = (
-    "the API server is not informed, and there is no record in the API and no watchdog until the agent restarts"
-)
-"""What an agent lacks that restarted during a shutdown without a kubeconfig; the kubeconfig is read only at start."""
 
 log = logging.getLogger(__name__)
 
@@ -324,121 +302,3 @@ def _spare_garbage_collection(state: AgentState) -> None:
 def host_name() -> str:
     """The name under which a kubelet registers this machine by default (lower case)."""
     return socket.gethostname().lower()
-
-
-async def run_agent_beside_kubelet(
-    settings: AgentSettings,
-    endpoint: str,
-    kubelet_unit: str,
-    *,
-    kubelet_root: str = ROOT,
-    kubeconfig: str = "",
-    in_cluster: bool = False,
-    secure_metrics: SecureMetricsSettings | None = None,
-) -> None:
-    """``lastcall agent``: ends the containers at a CRI endpoint, whichever program started them.
-
-    ``kubelet_unit`` is the systemd unit that would restart them; "" if there is none. ``kubelet_root`` is its
-    --root-dir, where the volumes of pods are mounted. ``kubeconfig`` serves the watchdog, the report of a lease on
-    shared storage, the record of the node's shutdown, and the EndpointSlices. ``in_cluster``: these use the
-    ServiceAccount of our pod, which is then never ended: $POD_UID names it; the lock outlives its container, and SIGTERM
-    during a shutdown takes effect after it. Without either, the record is written with the node's identity, if that has
-    been granted the right. The pods are watched, and the Node and the pods written, with the kubelet's identity if there
-    is one (``find_node_access``).
-    """
-    journals = JournalFiles(settings.state_dir)
-    config, _ = load_starting_config(settings.config, journals)
-    own_pod = os.environ.get("POD_UID", "") if in_cluster else ""
-    systemd = StandingUnits()
-    kubelet = KubeletService(kubelet_unit, SystemClock(), systemd.open)
-    metrics = AgentMetrics()
-    watchdog: Keeping | None = functools.partial(watchdog_keeper, node_name=settings.node_name, kubeconfig=kubeconfig)
-    async with contextlib.AsyncExitStack() as opened:
-        own_pods = await opened.enter_async_context(
-            own_pod_sources(
-                settings.node_name,
-                settings.state_dir,
-                static_pod_path=config.static_pod_path,
-                kubeconfig=kubeconfig,
-                root=settings.logind_root,
-            )
-        )
-        listeners: list[Listener] = [own_pods.record_event]
-        runtime = CriRuntime(
-            endpoint,
-            SystemClock(),
-            node_name=settings.node_name,
-            own_pod=own_pod,
-            sources=own_pods.current_sources,
-        )
-        own_pods.on_change = runtime.refresh_soon
-        await runtime.open()
-        opened.push_async_callback(runtime.close)
-        systemd.start()
-        opened.push_async_callback(systemd.close)
-        opened.push_async_callback(kubelet.close)
-        node: NodeFace = await opened.enter_async_context(
-            cluster_node_face(
-                kubelet,
-                settings.node_name,
-                client=lambda: own_pods.client,
-                kubeconfig=kubeconfig,
-                in_cluster=in_cluster,
-                traffic=config.traffic,
-                observe_withdrawal=metrics.observe_withdrawal,
-                find_pod=own_pods.find_pod,
-                kubelet_root=kubelet_root,
-            )
-        )
-        objects = KubeNodeObjects(lambda: own_pods.client, settings.node_name, SystemClock())
-        standing = StandingReport(objects, SystemLogind(), pod_uid=own_pod)
-
-        def report_identity(name: str, usable: bool) -> None:
-            metrics.set_identity(name, usable)
-            standing.set_identity(name, usable)
-
-        await opened.enter_async_context(
-            agent_identities(
-                own_pods, report_identity, settings.node_name, kubeconfig=kubeconfig, in_cluster=in_cluster
-            )
-        )
-        if secure_metrics:
-            readers = MetricsReaders(lambda: own_pods.client, SystemClock())
-            secure = SecureMetrics(secure_metrics, metrics.render_text, readers.judge)
-            await opened.enter_async_context(serve_secure_metrics(secure))
-        recorder = functools.partial(
-            shutdown_recorder, settings.node_name, kubeconfig, node_client=lambda: own_pods.client
-        )
-        own = bool(kubeconfig or in_cluster or config.watchdog or config.storage_lease)
-        try:
-            records = await opened.enter_async_context(recorder(own=own))
-            if own:
-                await opened.enter_async_context(
-                    storage_lease_reporter(config.storage_lease, settings.node_name, kubeconfig)
-                )
-        except InvalidInput as error:
-            if not is_shutdown_under_way(journals):
-                raise
-            log.error("resuming the shutdown under way, but %s: %s", WITHOUT_KUBECONFIG, error)
-            watchdog = None
-            records = await opened.enter_async_context(recorder(own=False))
-        node, listeners = RecordingNodeFace(node, records), [*listeners, records.record_event]
-        await AgentProgram(
-            settings,
-            runtime=runtime,
-            node=node,
-            lock_keeper=_lock_keeper_in_pod(settings, kubelet_unit) if in_cluster else None,
-            listeners=listeners,
-            watchdog=watchdog,
-            metrics=metrics,
-            finishes_shutdown=in_cluster,
-            node_objects=objects,
-            standing=standing,
-        ).run()
-
-
-def _lock_keeper_in_pod(settings: AgentSettings, kubelet_unit: str) -> LockKeeper:
-    """Keeps the lock also beyond the end of the pod's container."""
-    clock = SystemClock()
-    inside = HolderProcessKeeper(settings.state_dir, clock)
-    return HostLockKeeper(inside, clock, SystemdUnits.open, kubelet_unit=kubelet_unit, pipe=container_pipe())

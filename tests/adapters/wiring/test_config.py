@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import functools
 import json
 import os
 from pathlib import Path
@@ -17,8 +16,9 @@ from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.state.journal_files import JournalFiles
 from lastcall.errors import InvalidInput
 from lastcall.model.shutdown import ShutdownResumed, from_lines, to_line
-from lastcall.wiring import agent
+from lastcall.wiring import agent, agent_beside_kubelet
 from lastcall.wiring.agent import AgentProgram, AgentSettings
+from lastcall.wiring.agent_beside_kubelet import KubeletSettings, run_agent_beside_kubelet
 from lastcall.wiring.config import is_shutdown_under_way, load_config, load_starting_config
 from lastcall_lab.demo import demo_logind
 from lastcall_lab.processes import ProcessRuntime
@@ -144,6 +144,10 @@ async def test_the_shutdown_goes_on_and_the_configuration_is_taken_when_it_is_me
     assert len(await asyncio.to_thread(journals.list_ids)) == 1, "no other shutdown was begun"
 
 
+def kubelet(directory, **fields):
+    return KubeletSettings(endpoint=f"unix://{directory}/cri.sock", unit="", **fields)
+
+
 @pytest.mark.parametrize("in_a_shutdown", [True, False])
 async def test_a_kubeconfig_that_is_not_there_is_done_without_then_and_refused_at_rest(
     tmp_path, monkeypatch, caplog, in_a_shutdown
@@ -157,14 +161,14 @@ async def test_a_kubeconfig_that_is_not_there_is_done_without_then_and_refused_a
         async def run(self):
             pass
 
-    monkeypatch.setattr(agent, "AgentProgram", Made)
+    monkeypatch.setattr(agent_beside_kubelet, "AgentProgram", Made)
     if in_a_shutdown:
         await asyncio.to_thread(left, tmp_path)
     (tmp_path / "agent.yaml").write_text(f"{HEAD}watchdog: {{}}\n")
     where = AgentSettings(config=tmp_path / "agent.yaml", state_dir=tmp_path / "state", node_name="n1", metrics=None)
     missing = str(tmp_path / "kubeconfig")
     with contextlib.nullcontext() if in_a_shutdown else pytest.raises(InvalidInput, match=missing):
-        await agent.run_agent_beside_kubelet(where, f"unix://{tmp_path}/cri.sock", "", kubeconfig=missing)
+        await run_agent_beside_kubelet(where, kubelet(tmp_path, kubeconfig=missing))
     listeners = [listener.__self__.__class__.__name__ for roles in made for listener in roles["listeners"]]
     records = ["OwnPodSources", "NodeShutdownRecorder"]
     assert listeners == records * in_a_shutdown, "the node's identity may write the record"
@@ -185,16 +189,15 @@ async def test_an_agent_in_a_pod_announces_the_shutdown_of_its_node(tmp_path, mo
         async def run(self):
             pass
 
-    monkeypatch.setattr(agent, "AgentProgram", Made)
+    monkeypatch.setattr(agent_beside_kubelet, "AgentProgram", Made)
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("POD_UID", "u-1")
     (tmp_path / "agent.yaml").write_text(HEAD)
     where = AgentSettings(config=tmp_path / "agent.yaml", state_dir=tmp_path / "state", node_name="n1", metrics=None)
-    run = functools.partial(agent.run_agent_beside_kubelet, where, f"unix://{tmp_path}/cri.sock", "")
     with pytest.raises(InvalidInput, match="this is no pod") if in_cluster else contextlib.nullcontext():
-        await run(in_cluster=in_cluster)
+        await run_agent_beside_kubelet(where, kubelet(tmp_path, in_cluster=in_cluster))
     kubeconfig = {
         "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
@@ -203,7 +206,7 @@ async def test_an_agent_in_a_pod_announces_the_shutdown_of_its_node(tmp_path, mo
     }
     (tmp_path / "kubeconfig").write_text(json.dumps(kubeconfig))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
-    await run(in_cluster=in_cluster)
+    await run_agent_beside_kubelet(where, kubelet(tmp_path, in_cluster=in_cluster))
     recorders = [len(listeners) - 1 for listeners in made]
     assert recorders == ([1] if in_cluster else [1, 1]), "one beside the checkpoint of own pods"
     assert set(own) == {"u-1" if in_cluster else ""}
