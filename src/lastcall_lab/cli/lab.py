@@ -281,3 +281,62 @@ def node_command(*, settings: "AgentSettings", manifests: Path, runtime: str, co
 
     endpoint = container_runtime_endpoint if runtime == "containerd" else None
     asyncio.run(run_node(settings, manifests=manifests, endpoint=endpoint))
+
+
+@command.command("kubelet")
+@click.option("--node-name", type=_MachineParam(), required=True, help="The name of its node.")
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False, resolve_path=True),
+    required=True,
+    help="The kubelet's own access to the API server, as system:node:NAME.",
+)
+@click.option(
+    "--bootstrap-kubeconfig",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The lab's kubeconfig: by it --kubeconfig is written if it does not exist.",
+)
+@click.option(
+    "--root-dir",
+    type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
+    required=True,
+    help="Where the volumes and logs of its pods are, and the sockets of CSI drivers (plugins/NAME/csi.sock).",
+)
+@options.endpoint
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A KubeletConfiguration whose shutdownGracePeriod switches its own shutdown manager on.  [default: off]",
+)
+@click.option("--logind-root", type=click.Path(path_type=Path), default=Path("/"), hidden=True)
+@click.option("-v", "--verbose", is_flag=True)
+def kubelet_command(
+    *,
+    node_name: str,
+    kubeconfig: Path,
+    bootstrap_kubeconfig: Path | None,
+    root_dir: Path,
+    container_runtime_endpoint: str,
+    config: Path | None,
+    logind_root: Path,
+    verbose: bool,
+) -> None:
+    """Runs the kubelet of a further node of a lab, as a program of its own.
+
+    Its pods are containers of a CRI runtime and run on when it ends, so a service of systemd can run it, and lastcall agent
+    beside it as on a real node.
+    """
+    _preload_module("lastcall_lab.up.kubelet_process")
+    from lastcall_lab.up import kubelet_process
+
+    _set_up_logging(verbose=verbose)
+    wanted = kubelet_process.KubeletOptions(
+        node=node_name,
+        kubeconfig=kubeconfig,
+        bootstrap=bootstrap_kubeconfig,
+        root=root_dir,
+        endpoint=container_runtime_endpoint,
+        config=config,
+        logind_root=logind_root,
+    )
+    asyncio.run(kubelet_process.run_kubelet(wanted))

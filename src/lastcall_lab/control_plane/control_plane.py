@@ -103,6 +103,11 @@ class ControlPlane:
         self.server.identities.add(token, user.name, user.groups)
         return token
 
+    def join_node(self, node: str) -> dict[str, str]:
+        """What a kubelet in another process needs: the URL, the authority's certificate in PEM, the node's token."""
+        token = self.issue_token(identities.kubelet_identity(node))
+        return {"url": self.url, "authority": self.authority.decode(), "token": token}
+
     async def prepare(self) -> None:
         """Makes certificates, tokens and controllers; InvalidInput if ``without`` names an unknown controller."""
         await asyncio.to_thread(self._read_files)

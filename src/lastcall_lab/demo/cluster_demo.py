@@ -76,7 +76,12 @@ class ClusterDemo:
         self._machines = LocalMachines(self._plane, site, count=3)
         bmcs = RedfishService(self._machines, self._plane.bmc_password)
         self._plane.pages = LabPages(
-            self._plane.server, self._plane.server.access.permit, self._machines, self._plane.stop, bmcs
+            self._plane.server,
+            self._plane.server.access.permit,
+            self._machines,
+            self._plane.stop,
+            bmcs,
+            self._plane.join_node,
         )
         self._client = self._plane.client(ADMIN)
         controller = LabFailoverController(self._plane, place.directory, self._clock, suspect_after=SUSPECT_AFTER)

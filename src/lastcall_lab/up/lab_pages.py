@@ -1,6 +1,7 @@
 """The lab's own pages beside the API, at the same address and with the same tokens.
 
-They show its machines, turn their power switches, set their BMCs' faults, and end the lab.
+They show its machines, turn their power switches, set their BMCs' faults, give further kubelets their identity, and end
+the lab.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,6 +42,8 @@ class LabPages:
     machines: LabMachines
     stop: Callable[[], None]
     redfish: RedfishService
+    join_node: Callable[[str], dict[str, str]]
+    """Returns what the kubelet of a node needs to reach the API server: url, authority (PEM), token."""
 
     async def handle(self, request: Request) -> Response:
         """Returns the answer; never raises."""
@@ -76,6 +79,8 @@ class LabPages:
                 return self._bmc_answer(node)
             case "GET", ["redfish"]:
                 return _json_response({"username": redfish_service.USER, "password": self.redfish.password})
+            case "POST", ["kubelet", node]:
+                return _json_response(self.join_node(node))
             case "POST", ["down"]:
                 self.stop()
                 return _json_response({})

@@ -125,7 +125,7 @@ async def _run_lab(
     )
     machines = LocalMachines(plane, site, count=wanted.nodes)
     bmcs = RedfishService(machines, plane.bmc_password)
-    plane.pages = LabPages(plane.server, plane.server.access.permit, machines, stopped.set, bmcs)
+    plane.pages = LabPages(plane.server, plane.server.access.permit, machines, stopped.set, bmcs, plane.join_node)
     beside = _failover_work(plane, directory, clock) if wanted.failover else asyncio.Event().wait
     try:
         await wait_first(plane.run(), machines.run(), _supervise(plane, machines, tell, stopped, beside))

@@ -1,5 +1,6 @@
 """The objects of the toy driver that exist from the start."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from lastcall_lab.volumes import DRIVER, STORAGE_CLASS
@@ -32,15 +33,12 @@ def csi_driver() -> Object:
     }
 
 
-def csi_node(node: str, uid: str, *, most: int | None = None) -> Object:
-    """The kubelet's record of the driver on a node; ``most`` is the limit of volumes."""
-    driver: Object = {"name": DRIVER, "nodeID": node, "topologyKeys": None}
-    if most is not None:
-        driver["allocatable"] = {"count": most}
+def csi_node(node: str, uid: str, *, drivers: Sequence[str] = (DRIVER,)) -> Object:
+    """The kubelet's record of the drivers on a node."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSINode",
         "metadata": {"name": node, "ownerReferences": [owner]},
-        "spec": {"drivers": [driver]},
+        "spec": {"drivers": [{"name": one, "nodeID": node, "topologyKeys": None} for one in drivers]},
     }

@@ -94,6 +94,18 @@ async def test_after_a_power_cut_pods_begin_from_the_beginning(node):
     assert "SandboxChanged" in node.reasons("web")
 
 
+@on_node()
+async def test_after_a_power_cut_a_pod_is_not_ready_before_it_runs_again(node):
+    """Or it would get traffic meanwhile."""
+    await node.started("web")
+    node.runtime.pull_power()
+    await node.stop()
+    node.boot("boot-2")
+    await node.clock.sleep(0.5)
+    assert node.container("web")["restartCount"] == 0
+    assert not node.ready("web")
+
+
 @on_node({"main": ContainerScript(takes=2)})
 async def test_after_a_power_cut_a_pod_that_is_never_restarted_has_failed(node):
     await node.started("job", restartPolicy="Never")

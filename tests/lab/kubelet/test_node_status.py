@@ -5,6 +5,7 @@ import logging
 
 from support.lab.virtual_node import on_node
 
+from lastcall.adapters.kube.client import STRATEGIC
 from lastcall.adapters.kube.resources import LEASES, NODES
 
 
@@ -50,6 +51,19 @@ async def test_taints_stay_as_others_have_made_them(node):
     await node.client.patch(NODES, "n1", {"spec": {"taints": taints}})
     await node.clock.sleep(60)
     assert node.node()["spec"]["taints"] == taints
+
+
+@on_node()
+async def test_its_own_readiness_replaces_that_of_others_within_ten_seconds(node):
+    await node.clock.sleep(15)
+    body = {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Other"}]}}
+    await node.client.patch(NODES, "n1", body, subresource="status", kind=STRATEGIC)
+
+    def reason():
+        return next(one["reason"] for one in node.node()["status"]["conditions"] if one["type"] == "Ready")
+
+    assert reason() == "Other"
+    await node.until(lambda: reason() == "KubeletReady", 10)
 
 
 @on_node()

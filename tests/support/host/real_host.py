@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import shutil
+import subprocess
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,18 @@ class RealHost:
         async with self.open_units() as systemd:
             await systemd.start_unit(name)
 
+    async def stop(self, name):
+        async with self.open_units() as systemd:
+            await systemd.stop_unit(name)
+
+    async def fail_to_go_down(self):
+        """After ``went_down`` the machine stays up: the job that logind waits for fails, and no shutdown is prepared."""
+        manager = ["org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"]
+        command = ["busctl", f"--address={self.logind.address}", "call", *manager, "KillUnit", "ssi", GOING_DOWN]
+        await asyncio.to_thread(subprocess.run, [*command, "all", "9"], check=True)
+        while await self.went_down():
+            await asyncio.sleep(0.02)
+
     async def until_answers(self):
         for _ in range(3000):
             try:
@@ -53,8 +66,11 @@ class RealHost:
 
 
 @contextlib.contextmanager
-def real_host(units):
-    """Runs until the context ends. ``units`` are the host's services by their names."""
+def real_host(units, *, own_network=True):
+    """Runs until the context ends. ``units`` are the host's services by their names.
+
+    Without ``own_network`` they can reach what listens on the machine's loopback.
+    """
     state = Path(tempfile.mkdtemp(prefix="lastcall-", dir="/tmp"))  # short: a unix socket's path has 107 bytes
     everything = {**service_manager.OTHER_BUS, **TARGETS, **units}
     try:
@@ -62,7 +78,8 @@ def real_host(units):
             recorder = logind._processes["recorder"]
             recorder.kill()  # systemd takes its name on the bus
             recorder.wait()
-            with service_manager.service_manager(state, everything, start="test.target", bus=logind.address):
+            options = {"start": "test.target", "bus": logind.address, "own_network": own_network}
+            with service_manager.service_manager(state, everything, **options):
                 yield RealHost(logind)
     finally:
         shutil.rmtree(state)

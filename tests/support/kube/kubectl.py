@@ -37,7 +37,10 @@ class Said(NamedTuple):
 
 
 class Kubectl:
-    """Calls kubectl with a kubeconfig, in a namespace; ``kubectl("get pods")`` splits its first argument as a shell does."""
+    """Calls kubectl with a kubeconfig, in a namespace; ``kubectl("get pods")`` splits its first argument as a shell does.
+
+    Without a namespace that of each object counts.
+    """
 
     def __init__(self, kubeconfig, home, namespace="default", program=PROGRAM):
         self.namespace = namespace
@@ -107,7 +110,8 @@ class Kubectl:
                 process.kill()
 
     def _command(self, line, more):
-        return [self._program, "-n", self.namespace, *shlex.split(line), *map(str, more)]
+        namespace = ["-n", self.namespace] if self.namespace else []
+        return [self._program, *namespace, *shlex.split(line), *map(str, more)]
 
 
 class Running:

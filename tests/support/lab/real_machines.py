@@ -84,7 +84,8 @@ class Lab:
         if self.failover:
             bmcs = RedfishService(self.machines, self.plane.bmc_password)
             permitted = self.plane.server.access.permit
-            self.plane.pages = LabPages(self.plane.server, permitted, self.machines, self.plane.stop, bmcs)
+            pages = LabPages(self.plane.server, permitted, self.machines, self.plane.stop, bmcs, self.plane.join_node)
+            self.plane.pages = pages
             programs.append(self.failover.run())
         running = asyncio.gather(*programs)
         try:

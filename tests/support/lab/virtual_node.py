@@ -161,11 +161,12 @@ class LabNode:
         return [reason for reason, _ in self.events(name)]
 
     def files(self, name=None):
-        """What the containers of a pod are given, by volume; of all pods, by uid."""
+        """What the containers of a pod are given, by volume; of all pods, by path."""
         root = self.directory / self.uids[name] / "volumes" if name else self.directory
         found = [Path(place, one) for place, _, names in os.walk(root, followlinks=True) for one in names]
         shown = [file for file in found if not any(part.startswith("..") for part in file.relative_to(root).parts)]
-        return {str(file.relative_to(root)): file.read_text() for file in sorted(shown)}
+        paths = {str(file.relative_to(root)).partition("/")[2] if name else str(file): file for file in sorted(shown)}
+        return {path: file.read_text() for path, file in paths.items()}
 
     # -- the truth -----------------------------------------------------------------------------------------------------
 

@@ -113,8 +113,8 @@ class PodFacts:
 def containers_from_status(pod: Object, running: Mapping[str, str], now: float) -> Mapping[str, ContainerFacts]:
     """The containers of a pod from the status that an earlier kubelet instance wrote.
 
-    ``running`` maps names to the runs that the runtime knows. A container that no longer runs counts as running until
-    the runtime reports its end. A run that the status does not know counts as one more restart.
+    ``running`` maps names to the runs that the runtime knows. A container that no longer runs counts as running, but not
+    as ready, until the runtime reports its end. A run that the status does not know counts as one more restart.
     """
     status = pod.get("status") or {}
     found = {}
@@ -139,7 +139,7 @@ def _container_from_status(one: Mapping[str, Any], run: str, now: float) -> Cont
                 last=last,
                 restarts=restarts,
                 started=said,
-                ready=said and one["ready"],
+                ready=said and one["ready"] and bool(run),
             )
         over = TerminatedState(known, started, now, 255, "Unknown")
     if run:

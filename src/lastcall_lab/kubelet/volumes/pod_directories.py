@@ -7,26 +7,29 @@ from pathlib import Path
 
 import msgspec
 
+from lastcall.adapters.csi.kubelet_directories import DATA_FILE
 from lastcall.adapters.kube.resources import Object
+from lastcall.model.node_volumes import CSI_PLUGIN
 from lastcall_lab.kubelet.volumes import atomic_files
 
 
 class PodDirectories:
-    """``driver_port.VolumeDirectories``: ``<directory>/<uid>/volumes/<volume>``.
+    """``driver_port.VolumeDirectories`` in the kubelet's layout: ``<directory>/<uid>/volumes/<plugin>/<volume>``.
 
-    Each mounted persistent volume has a record ``claims/<volume>.json``.
+    A persistent volume has the file ``vol_data.json`` beside its mount point ``mount``, as in the kubelet
+    (pkg/volume/csi). Whoever unmounts the volume for a stopped kubelet removes both, so the record goes with the mount.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def volume_path(self, uid: str, name: str) -> Path:
-        """The path of a pod's volume."""
-        return self._directory / uid / "volumes" / name
+        """The mount point of a pod's persistent volume."""
+        return self._persistent(uid) / name / "mount"
 
     def make_empty(self, uid: str, name: str) -> Path:
         """Creates a world-writable empty directory; leaves an existing one unchanged."""
-        path = self.volume_path(uid, name)
+        path = self._volumes(uid, "kubernetes.io~empty-dir") / name
         with contextlib.suppress(FileExistsError):
             path.mkdir(parents=True)
             path.chmod(0o777)
@@ -34,28 +37,28 @@ class PodDirectories:
 
     def write_projection(self, uid: str, name: str, files: Mapping[str, tuple[bytes, int]]) -> Path:
         """Makes a directory hold exactly these files (content and mode), replaced atomically."""
-        path = self.volume_path(uid, name)
+        path = self._volumes(uid, "kubernetes.io~projected") / name
         atomic_files.write_directory(path, files)
         return path
 
     def record_mount(self, uid: str, name: str, record: Object) -> Path:
         """Records a mount before the driver is called, so that a restarted kubelet can unmount it."""
-        record_path = self._record_path(uid, name)
-        record_path.parent.mkdir(parents=True, exist_ok=True)
-        record_path.write_bytes(msgspec.json.encode(record))
-        self.volume_path(uid, name).parent.mkdir(parents=True, exist_ok=True)
-        return self.volume_path(uid, name)
+        path = self.volume_path(uid, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / DATA_FILE).write_bytes(msgspec.json.encode(record))
+        return path
 
     def mount_records(self, uid: str) -> dict[str, Object]:
         """The records of a pod's persistent volumes, by volume."""
-        directory = self._directory / uid / "claims"
-        if not directory.exists():
-            return {}
-        return {file.stem: msgspec.json.decode(file.read_bytes()) for file in sorted(directory.iterdir())}
+        files = sorted(self._persistent(uid).glob(f"*/{DATA_FILE}"))
+        return {file.parent.name: msgspec.json.decode(file.read_bytes()) for file in files}
 
     def forget_mount(self, uid: str, name: str) -> None:
-        """Removes the record."""
-        self._record_path(uid, name).unlink(missing_ok=True)
+        """Removes the record and its directory."""
+        directory = self.volume_path(uid, name).parent
+        (directory / DATA_FILE).unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            directory.rmdir()
 
     def pod_uids(self) -> list[str]:
         """The uids of the pods that have a directory."""
@@ -78,5 +81,8 @@ class PodDirectories:
             return f"hostPath type check failed: {path} is not a file"
         return ""
 
-    def _record_path(self, uid: str, name: str) -> Path:
-        return self._directory / uid / "claims" / f"{name}.json"
+    def _persistent(self, uid: str) -> Path:
+        return self._volumes(uid, CSI_PLUGIN.replace("/", "~"))
+
+    def _volumes(self, uid: str, plugin: str) -> Path:
+        return self._directory / uid / "volumes" / plugin

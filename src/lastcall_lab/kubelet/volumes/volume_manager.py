@@ -133,13 +133,14 @@ class VolumeManager:
                 f"driver name {spec['csi']['driver']} not found in the list of registered CSI drivers"
             )
         uid, name, unique = pod["metadata"]["uid"], volume["name"], ""
-        if await self._is_attachable(spec["csi"]["driver"]):
-            unique = f"kubernetes.io/csi/{spec['csi']['driver']}^{spec['csi']['volumeHandle']}"
+        driver, handle = spec["csi"]["driver"], spec["csi"]["volumeHandle"]
+        if await self._is_attachable(driver):
+            unique = f"kubernetes.io/csi/{driver}^{handle}"
             self._in_use[uid, name] = unique
             self._node.request_status_write()
             await self._wait_until_attached(unique, name)
         shown = {"metadata": pod["metadata"], "spec": {"nodeName": pod["spec"]["nodeName"]}}
-        record = {"pod": shown, "claim": claim, "unique": unique}
+        record = {"pod": shown, "claim": claim, "unique": unique, "driverName": driver, "volumeHandle": handle}
         path = self._directories.record_mount(uid, name, record)
         await self._driver.mount(pod, claim, path)
         return path

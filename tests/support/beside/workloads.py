@@ -1,0 +1,124 @@
+"""The workloads of a node that shuts down: each pod writes what reaches it, with its name and its node."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from support.agents.system_node import Saw, manifest
+
+NODE, OTHER = "n1", "lab-1"
+CRITICAL = "system-node-critical"
+TOLERATES_ALL = [{"operator": "Exists"}]
+
+
+class Workloads:
+    """Objects of these workloads, whose pods write to one file."""
+
+    def __init__(self, truth: Path) -> None:
+        self.truth = truth
+
+    def everything(self):
+        """What runs on the node before it shuts down."""
+        return [
+            self._service("web"),
+            self._workload("Deployment", "web", replicas=2),
+            self._workload("StatefulSet", "db", serviceName="db", volumeClaimTemplates=[_claim()]),
+            self._workload("DaemonSet", "plain", only_node=True),
+            self._workload("DaemonSet", "critical", only_node=True, priorityClassName=CRITICAL),
+            self._job(),
+            self._waiting(self.bare("bare", sidecar=1)),
+        ]
+
+    def bare(self, name, *, takes=1, sidecar=None, **spec):
+        """A pod without a controller."""
+        template = self._template(name, takes=takes, sidecar=sidecar, only_node=True, **spec)
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": template["spec"]}
+
+    def late(self, name):
+        """A pod that needs no scheduler and minds no taint."""
+        return self.bare(name, nodeName=NODE, tolerations=TOLERATES_ALL)
+
+    def let_go(self):
+        """The pod that waits may end."""
+        (self.truth.parent / "go").touch()
+
+    def hold(self):
+        """It may not, from now on."""
+        (self.truth.parent / "go").unlink(missing_ok=True)
+
+    def _waiting(self, pod):
+        """The same pod, whose app ends after SIGTERM when it may."""
+        [app] = pod["spec"]["containers"]
+        wait = f"while [ ! -e {self.truth.parent}/go ]; do sleep 0.1; done"
+        app["command"] = [word.replace("sleep 1 & wait $!; say exit", f"{wait}; say exit") for word in app["command"]]
+        return pod
+
+    @staticmethod
+    def owned(pod, owner):
+        """The same pod with this controller."""
+        named = {key: owner["metadata"][key] for key in ("name", "uid")}
+        reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], **named, "controller": True}
+        labels = owner["spec"]["selector"]["matchLabels"]
+        return pod | {"metadata": {**pod["metadata"], "labels": labels, "ownerReferences": [reference]}}
+
+    def saw(self):
+        """What all pods wrote so far; the pod is ``NODE/NAME``, its sidecar ``NODE/NAME-sidecar``."""
+        lines = (line.split() for line in self.truth.read_text().splitlines())
+        return [Saw(float(at), pod, what) for at, pod, what in lines]
+
+    def times(self, pod, what, *, node=NODE, since=0.0, until=float("inf")):
+        """When pods of that name, or with a controller of that name, wrote it on a node."""
+        wanted = re.compile(rf"{node}/{pod}(-(?!sidecar).*)?")
+        saw = [s for s in self.saw() if s.what == what and since <= s.at <= until]
+        return [s.at for s in saw if wanted.fullmatch(s.pod)]
+
+    def _template(self, name, *, takes=1, sidecar=None, only_node=False, exit_code=0, **spec):
+        described = manifest("$NODE_NAME/$POD_NAME", self.truth, takes=takes, sidecar=sidecar)["spec"]
+        described = json.loads(json.dumps(described).replace("exit 0", f"exit {exit_code}"))
+        del described["priority"]
+        described |= {"terminationGracePeriodSeconds": 90, **spec}
+        if only_node:
+            described["nodeSelector"] = {"kubernetes.io/hostname": NODE}
+        return {"metadata": {"labels": {"app": name}}, "spec": described}
+
+    def _workload(self, kind, name, *, only_node=False, priorityClassName="", **spec):  # noqa: N803 - the field's name
+        template = self._template(name, only_node=only_node, priorityClassName=priorityClassName)
+        if "volumeClaimTemplates" in spec:
+            [container] = template["spec"]["containers"]
+            container["volumeMounts"].append({"name": "data", "mountPath": "/data"})
+        return {
+            "apiVersion": "apps/v1",
+            "kind": kind,
+            "metadata": {"name": name},
+            "spec": {"selector": {"matchLabels": {"app": name}}, "template": template, **spec},
+        }
+
+    def _job(self):
+        """It counts no pod that was disrupted, and has no second try."""
+        ignored = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+        template = self._template("job", exit_code=3, restartPolicy="Never")
+        spec = {"backoffLimit": 0, "podFailurePolicy": {"rules": [ignored]}, "template": template}
+        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}, "spec": spec}
+
+    @staticmethod
+    def _service(name):
+        spec = {"selector": {"app": name}, "ports": [{"port": 80}]}
+        return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
+
+
+def _claim():
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    return {"metadata": {"name": "data"}, "spec": spec}
+
+
+def apply_objects(kubectl, objects):
+    """By the real kubectl."""
+    listed = {"apiVersion": "v1", "kind": "List", "items": objects}
+    return kubectl("apply -f -", given=listed)
+
+
+def mounted_below(directory: Path):
+    """The mount points below a directory."""
+    table = subprocess.run(["findmnt", "-rno", "TARGET"], capture_output=True, text=True, check=True).stdout
+    return [line for line in table.splitlines() if line.startswith(f"{directory}/")]
