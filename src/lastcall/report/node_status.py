@@ -124,6 +124,8 @@ def _doubt(facts: NodeStandingFacts, standing: AgentStanding, now: datetime) -> 
     ready = facts.node.find_condition(names.READY)
     if boot and standing.boot_id != boot:
         return "its agent has not reported since the boot"
+    if facts.shutdown and _has_gone_down(facts.shutdown, standing):
+        return "the node shuts down" if _is_under_way(facts.shutdown) else "the node has shut down"
     if ready is None or ready.status == "Unknown":
         return "the node does not answer"
     if is_silent(standing, now):
@@ -131,6 +133,21 @@ def _doubt(facts: NodeStandingFacts, standing: AgentStanding, now: datetime) -> 
         when = f"{format_seconds(int(seconds))} ago" if seconds > 0 else "in the future: its clock differs"
         return f"its agent last reported {when}"
     return _pod_doubt(facts, standing) if ready.status == "True" else ""
+
+
+def _has_gone_down(shutdown: RecordedShutdown, standing: AgentStanding) -> bool:
+    """Whether the agent has written nothing since a shutdown of its boot began, which was not cancelled.
+
+    It writes nothing during one, and its lock is released at the end.
+    """
+    over = shutdown.status.state in (ShutdownState.CANCELLED, ShutdownState.RETURNED)
+    began = shutdown.status.start_time
+    same = shutdown.spec.boot_id == standing.boot_id
+    return same and not over and began is not None and standing.reported <= began
+
+
+def _is_under_way(shutdown: RecordedShutdown) -> bool:
+    return shutdown.status.state in (ShutdownState.ANNOUNCED, ShutdownState.ENDING)
 
 
 def _pod_doubt(facts: NodeStandingFacts, standing: AgentStanding) -> str:

@@ -73,6 +73,11 @@ def shutdown(boot="b1", notes=(), pods=(), **status):
     return msgspec.convert(document, RecordedShutdown)
 
 
+def going_down(state, outcome="Completed"):
+    """One of this boot that began half a minute ago."""
+    return shutdown(boot="b2", state=state, outcome=outcome, startTime="2026-01-02T11:59:30Z", returnedTime=None)
+
+
 def row(node, agents=(), last=None):
     return node_status(NodeStandingFacts(node=node, agents=agents, shutdown=last), NOW)
 
@@ -107,6 +112,12 @@ def row(node, agents=(), last=None):
             "Unknown",
             "its agent agent-x does not report: it is older, or may not write its Node",
         ),
+        ((node(standing(ago=60)), (), going_down("Announced")), "Unknown", "the node shuts down"),
+        ((node(standing(ago=60), ready="False"), (), going_down("Ending")), "Unknown", "the node shuts down"),
+        ((node(standing(ago=60), ready="False"), (), going_down("Ended")), "Unknown", "the node has shut down"),
+        ((node(standing(ago=10)), (), going_down("Ended")), "True", ""),
+        ((node(standing(ago=60)), (), going_down("Cancelled", outcome="Cancelled")), "True", ""),
+        ((node(standing(ago=60)), (), going_down("Returned")), "True", ""),
         ((node(AGENT_STANDING="{"),), "Unknown", "no agent is known: there is neither a pod nor a report of one"),
     ],
 )
