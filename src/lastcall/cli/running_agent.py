@@ -56,7 +56,6 @@ def agent_settings(arguments: Sequence[str], *, pid: int, directory: Path, own_p
     with command.make_context("agent", words) as context:
         given: dict[str, Any] = context.params
     return DrillSettings(
-        pid=pid,
         config=directory / given["config"],
         state_dir=given["state_dir"],
         node_name=given["node_name"] or host_name(),

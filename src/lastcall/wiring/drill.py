@@ -44,9 +44,8 @@ _NOT_ASKED = UnknownFact(reason="a drill does not ask for it")
 
 @dataclass(frozen=True, kw_only=True)
 class DrillSettings:
-    """The settings of the agent that runs here; ``pid`` is its process."""
+    """The settings of the agent that runs here."""
 
-    pid: int
     config: Path
     state_dir: Path
     node_name: str

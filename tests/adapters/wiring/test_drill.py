@@ -20,7 +20,7 @@ CONFIG = "apiVersion: lastcall.dev/v1alpha1\nkind: AgentConfiguration\nshutdownG
 def settings(private_logind, tmp_path, monkeypatch):  # noqa: F811
     monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", private_logind.address)
     (tmp_path / "agent.yaml").write_text(CONFIG)
-    known = {"pid": 1, "config": tmp_path / "agent.yaml", "state_dir": tmp_path, "node_name": "n1", "kubelet_unit": ""}
+    known = {"config": tmp_path / "agent.yaml", "state_dir": tmp_path, "node_name": "n1", "kubelet_unit": ""}
     known |= {"kubelet_root": str(tmp_path), "logind_root": private_logind.root}
     return lambda endpoint: DrillSettings(endpoint=endpoint, **known)
 

@@ -105,10 +105,11 @@ def test_a_node_that_does_not_exist_is_reported_as_kubectl_does(plugin):
     assert said == ("node/n1\n", 'kubectl lastcall: nodes "n9" not found\n', 1)
 
 
-def test_the_tab_key_completes_nodes(plugin):
+@pytest.mark.parametrize("line", ["status", "drill", "report --node", "doctor --node"])
+def test_the_tab_key_completes_nodes(plugin, line):
     kubectl = Kubectl(plugin.environment["KUBECONFIG"], Path(plugin.environment["HOME"]), program=BIN / "kubectl")
     kubectl._command = lambda line, more: [BIN / "kubectl", *line.split(" "), *map(str, more)]
-    offered = kubectl("__complete lastcall status n1", PATH=plugin.environment["PATH"]).splitlines()
+    offered = kubectl(f"__complete lastcall {line} n1", PATH=plugin.environment["PATH"]).splitlines()
     assert (offered[0], offered[-1]) == ("n1", ":4")
 
 
