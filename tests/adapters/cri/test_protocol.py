@@ -6,6 +6,7 @@ import logging
 import time
 
 import grpclib.client
+import grpclib.protocol
 import pytest
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
@@ -421,6 +422,24 @@ async def test_a_connection_that_is_closed_while_it_connects_does_not_stay_open(
     await asyncio.sleep(0.01)
     del connection, call
     gc.collect()  # a channel that is still open warns when it is collected, and the warning fails this test
+
+
+async def test_a_connection_that_is_lost_while_a_call_begins_is_made_anew(peer, monkeypatch):
+    create, lost = grpclib.protocol.Connection.create_stream, []
+
+    def create_stream(self, **rest):
+        if not lost:
+            lost.append(self)
+            connection._channel._protocol.connection_lost(None)
+        return create(self, **rest)
+
+    monkeypatch.setattr(grpclib.protocol.Connection, "create_stream", create_stream)
+    connection = CriConnection(peer.endpoint)
+    request = cri.ContainerStatusRequest(container_id="c-1")
+    with pytest.raises(Unavailable, match="ContainerStatus: the connection was lost"):
+        await connection.call("ContainerStatus", request)
+    assert (await connection.call("ContainerStatus", request)).status.exit_code == 7
+    connection.close()
 
 
 async def test_the_agents_own_pod_is_in_no_list(peer):

@@ -47,7 +47,7 @@ class CriConnection:
         """
         try:
             return await getattr(self._runtime_service(), verb)(request, timeout=within)
-        except _FAILURES as error:
+        except (*_FAILURES, AttributeError) as error:
             raise self._translate_error(verb, error) from error
         finally:
             self._close_channel()
@@ -59,7 +59,7 @@ class CriConnection:
                 await stream.send_message(request, end=True)
                 async for message in stream:
                     yield message
-        except _FAILURES as error:
+        except (*_FAILURES, AttributeError) as error:
             raise self._translate_error(verb, error) from error
         finally:
             self._close_channel()
@@ -91,8 +91,11 @@ class CriConnection:
                 return Unavailable(text) if error.status in _AWAY else CriRefused(text, error.status)
             case TimeoutError():
                 return Unavailable(f"{where}: no answer in time")
-            case StreamTerminatedError() | ProtocolError():
+            case StreamTerminatedError() | ProtocolError() | AttributeError(name="_transport"):
+                # grpclib takes the transport from a connection that is lost while a call begins on it.
                 return Unavailable(f"{where}: the connection was lost")
+            case AttributeError():
+                raise error
             case _:
                 return Unavailable(f"{self.endpoint}: {getattr(error, 'strerror', None) or error}")
 
