@@ -4,6 +4,8 @@ import pytest
 
 from lastcall.adapters.kube.refusals import explain_refusal
 from lastcall.errors import ApiNotPermitted
+from lastcall.model.viewer_access import VIEWED
+from lastcall_lab.simulation.recorded_cluster.kubectl_items import KINDS
 
 VIEWER = "permit it by: kubectl create clusterrolebinding lastcall-viewer --clusterrole=lastcall-viewer"
 VIEW = "permit it by: kubectl create rolebinding lastcall-viewer --clusterrole=view"
@@ -33,3 +35,9 @@ def refusal(user, verb, resource, group="", namespace=""):
 )
 def test_the_role_that_helps_is_named(said, hint):
     assert explain_refusal(ApiNotPermitted(said)) == (f"{said}; {hint}" if hint else said)
+
+
+def test_the_viewer_may_read_all_that_simulate_reads_and_nothing_secret():
+    permitted = {(group, resource) for group, resources in VIEWED.items() for resource in resources}
+    assert {(kind.group, kind.plural) for kind in KINDS.values()} <= permitted
+    assert not permitted & {("", "secrets"), ("", "configmaps")}

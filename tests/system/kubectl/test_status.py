@@ -146,7 +146,7 @@ def test_who_may_not_read_is_told_what_is_missing_and_what_permits_it(plugin, tm
         said = jane.fails(line)
         assert f'User "jane" cannot {verb} resource "{resource}" in API group ""' in said
         assert f"{HINT}create clusterrolebinding lastcall-viewer --clusterrole=lastcall-viewer --user=jane" in said
-    for line in READERS:
+    for line in [one for one in READERS if "simulate" not in one]:  # its kinds: test_refusals.py
         while HINT in (said := jane.run(line).err):
             grant = said.partition(HINT)[2].splitlines()[0]
             assert grant not in granted, said
