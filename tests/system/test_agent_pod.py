@@ -115,8 +115,12 @@ class Node:
         times = self.times(*((pod, what) for pod in pods for what in ("TERM", "exit")))
         assert times == sorted(times), self.story()
         assert time.clock_gettime(time.CLOCK_BOOTTIME) >= times[-1]
-        [record] = await asyncio.to_thread(self.agent.records)
-        assert record.outcome is ShutdownOutcome.COMPLETED
+
+        async def completed():  # the release is written after the machine may go down
+            records = await asyncio.to_thread(self.agent.records)
+            return [record.outcome for record in records] == [ShutdownOutcome.COMPLETED]
+
+        await wait_until(completed, self.story, 60)
 
     def story(self):
         return f"{self.saw()}\n{self.agent.log()[-6000:]}"
