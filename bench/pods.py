@@ -17,7 +17,7 @@ _STARTING = 120.0
 def _system_directories():
     """What a container needs of the machine in order to run this machine's Python."""
     wanted = [Path("/lib"), Path("/lib64"), Path("/usr"), Path(sys.base_prefix), _STAMP.parent]
-    return [path for path in wanted if path.exists()]
+    return list(dict.fromkeys(path for path in wanted if path.exists()))
 
 
 def manifest(name, truth, *, priority=0, in_container):

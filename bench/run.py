@@ -11,6 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
+import beside
 import chaos
 import failover
 import lab
@@ -25,7 +26,7 @@ from nodes import ContainerNode, ProcessNode
 from lastcall_lab import containerd
 from lastcall_lab.private_logind import PrivateLogind
 
-PARTS = ("help", "lab", "simulate", *chaos.STORIES, "failover", "processes", "rest", "containerd", "mutants")
+PARTS = ("help", "lab", "simulate", *chaos.STORIES, "failover", "processes", "rest", "containerd", "beside", "mutants")
 
 
 def arguments():
@@ -86,7 +87,7 @@ class Bench:
         if "mutants" in self.parts:
             self.rows += await asyncio.to_thread(self.mutants.rows)
         if no_logind:
-            self._leave_out(("processes", "containerd", "rest"), no_logind)
+            self._leave_out(("processes", "containerd", "rest", "beside"), no_logind)
             return
         if "processes" in self.parts:
             await self._latencies("processes", ProcessNode)
@@ -94,8 +95,8 @@ class Bench:
             _tell("lab node at rest")
             self.rows += await rest.process_rows(pods=self.rest_pods, seconds=self.rest_seconds)
         if no_containerd:
-            self._leave_out(("containerd", "rest with containerd"), no_containerd)
-        elif {"containerd", "rest"} & set(self.parts):
+            self._leave_out(("containerd", "rest with containerd", "beside"), no_containerd)
+        elif {"containerd", "rest", "beside"} & set(self.parts):
             await self._with_containerd()
 
     async def _with_containerd(self):
@@ -105,6 +106,14 @@ class Bench:
                 self.rows += await rest.container_rows(private, pods=self.rest_pods, seconds=self.rest_seconds)
             if "containerd" in self.parts:
                 await self._latencies("containerd", lambda: ContainerNode(private))
+            if "beside" in self.parts:
+                await self._beside(private)
+
+    async def _beside(self, private):
+        if why := beside.Beside.why_not():
+            self._leave_out(("beside",), why)
+            return
+        self.rows += await beside.Beside(private, quick=self.quick, turns=self.pairs, tell=_tell).rows()
 
     async def _latencies(self, name, make):
         """Few pods are quick to start, and their figures are the small ones, which noise moves most."""
