@@ -1,7 +1,8 @@
 """The agent beside a kubelet: memory for the pods that it watches, requests for each, and how soon they end.
 
 The API server is the lab's, systemd, logind and containerd are real, and a service stands for the kubelet. Pods of a
-ReplicaSet with a label are in no Service, so they wait for the list of EndpointSlices and for no withdrawal.
+ReplicaSet with a label are in no Service, so they wait for the list of EndpointSlices and for no withdrawal. Where the
+programs of a real control plane and kubelet are, bare pods end beside that kubelet too, in turn with its own shutdown.
 """
 
 import asyncio
@@ -10,8 +11,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import beside_kubelet
 import lab
 import lab_work
+import real_control_plane
 from beside_node import BesideNode, host_of, service_manager
 from failover_turns import connected
 from figures import Figures, Row, pairs
@@ -29,7 +32,10 @@ FIRST, RELEASE = 0.03, 0.4
 
 
 class Beside:
-    """``rows`` is its part of the table. ``turns``: how often each measurement is made."""
+    """``rows`` is its part of the table. ``turns``: how often each measurement is made.
+
+    ``left_out`` says what was not measured, and why.
+    """
 
     def __init__(self, containerd, *, quick, turns, tell):
         self._containerd = containerd
@@ -41,12 +47,19 @@ class Beside:
         self._few = turns if quick else 3 * turns
         self._tell = tell
         self._directory = Path(tempfile.mkdtemp(prefix="lc-bench-"))
+        self.left_out = []
 
     @staticmethod
     def why_not():
         return service_manager.why_not()
 
     async def rows(self):
+        try:
+            return [*await self._at_lab(), *await self._at_real()]
+        finally:
+            shutil.rmtree(self._directory)
+
+    async def _at_lab(self):
         access, audit = self._directory / "kubeconfig", self._directory / "audit"
         said = ("lab", "up", "--nodes=0", f"--kubeconfig={access}", f"--audit-log={audit}", *lab.alone())
         program = await Program.lastcall(*said, log=self._directory / "up.log", bus="")
@@ -58,7 +71,26 @@ class Beside:
                 return [*await self._memory(client), *await self._two_phases(), *await self._parallel()]
         finally:
             await program.stop()
-            shutil.rmtree(self._directory)
+
+    async def _at_real(self):
+        if why := real_control_plane.why_not("etcd", "kube-apiserver", "kubelet"):
+            self.left_out.append(f"beside a real kubelet: {why}")
+            return []
+        directory, mine, theirs = self._directory / "real", [], []
+        directory.mkdir()
+        async with (
+            real_control_plane.RealControlPlane(directory).running() as real,
+            connected(real.kubeconfig("admin")) as client,
+        ):
+            await _install(client)
+            for number in range(1, self._few + 1):
+                for own, samples in ((True, theirs), (False, mine)):
+                    self._tell(f"beside a real kubelet: {self._all} pods, {number} of {self._few}")
+                    turn = beside_kubelet.measured(
+                        self._containerd, client, real, own=own, critical=self._critical, count=self._all
+                    )
+                    samples.append(await turn)
+        return self._timed_rows("a real kubelet", mine, theirs)
 
     async def _memory(self, client):
         """The pods are only watched: nothing runs of them."""
@@ -97,14 +129,25 @@ class Beside:
             self._tell(f"beside: {self._all} pods, {number} of {self._few}")
             samples.append(await self._measured(self._all, critical=self._critical))
 
-        def row(what, moment, *, unit="ms", limit=None):
-            return Row(f"beside a kubelet: {what}", self._all, Figures(tuple(map(moment, samples)), unit), limit=limit)
+        requests = Figures(tuple(sample.requests / self._all for sample in samples), "requests")
+        return [
+            *self._timed_rows("a kubelet", samples),
+            Row("beside a kubelet: API requests for each pod of a shutdown", self._all, requests),
+        ]
+
+    def _timed_rows(self, who, samples, peers=()):
+        """``peers`` are the kubelet's own shutdowns."""
+
+        def row(what, moment, limit=None):
+            kubelet = str(Figures(tuple(map(moment, peers)))) if peers else ""
+            said = f"beside {who}: {self._phases}, {what}"
+            return Row(said, self._all, Figures(tuple(map(moment, samples))), limit=limit, kubelet=kubelet)
 
         return [
-            row(f"{self._phases}, first SIGTERM", lambda s: s.terms[0], limit=FIRST),
-            row(f"{self._phases}, last SIGTERM of the first phase", lambda s: s.terms[-1 - self._critical]),
-            row(f"{self._phases}, lock released", lambda s: s.released, limit=RELEASE),
-            row("API requests for each pod of a shutdown", lambda s: s.requests / self._all, unit="requests"),
+            row("first SIGTERM", lambda sample: sample.terms[0], FIRST),
+            row("last SIGTERM of the first phase", lambda sample: sample.terms[-1 - self._critical]),
+            row("last SIGTERM", lambda sample: sample.terms[-1]),
+            row("lock released", lambda sample: sample.released, RELEASE),
         ]
 
     async def _parallel(self):

@@ -29,7 +29,7 @@ from lastcall_lab.containerd import LabCriRuntime
 from lastcall_lab.private_logind import PrivateLogind
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from support.host import service_manager  # noqa: E402 - a real systemd, as the tests use it
+from support.host import service_manager
 
 __all__ = ["BesideNode", "BesideSample", "host_of", "service_manager"]
 

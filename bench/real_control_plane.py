@@ -3,10 +3,10 @@
 ``ETCD``, ``KUBE_APISERVER`` and ``KUBE_CONTROLLER_MANAGER`` name the programs; without them ``PATH`` is searched. All listen on
 the loopback interface and keep their files in one directory of the bench (below ``TMPDIR``).
 
-Three identities are used. The bench itself is in ``system:masters``, whose requests priority and fairness does not limit.
+Four identities are used. The bench itself is in ``system:masters``, whose requests priority and fairness does not limit.
 ``lastcall controller`` and the bare calls are the controller's service account, with the rights of the shipped manifests.
 kube-controller-manager is ``system:kube-controller-manager`` with a service account for each controller, as kubeadm sets it
-up; all controllers run that are on by default.
+up; all controllers run that are on by default. A kubelet is that of the node ``bench``.
 """
 
 import asyncio
@@ -28,7 +28,12 @@ from lastcall.aio import timeout
 from lastcall.errors import LastcallError
 from lastcall_lab.apiserver.server import kubeconfig
 
-PROGRAMS = {"etcd": "ETCD", "kube-apiserver": "KUBE_APISERVER", "kube-controller-manager": "KUBE_CONTROLLER_MANAGER"}
+PROGRAMS = {
+    "etcd": "ETCD",
+    "kube-apiserver": "KUBE_APISERVER",
+    "kube-controller-manager": "KUBE_CONTROLLER_MANAGER",
+    "kubelet": "KUBELET",
+}
 """Their names in ``PATH``, and the variables that name other files."""
 
 CONTROLLER = "system:serviceaccount:lastcall-system:lastcall-controller"
@@ -36,6 +41,7 @@ TOKENS = {
     "admin": 'admin-token,admin,1,"system:masters"',
     "controller": f'controller-token,{CONTROLLER},2,"system:serviceaccounts,system:serviceaccounts:lastcall-system"',
     "upstream": "upstream-token,system:kube-controller-manager,3",
+    "kubelet": 'kubelet-token,system:node:bench,4,"system:nodes"',
 }
 """Lines of kube-apiserver's ``--token-auth-file``: the token, the user, its uid, its groups."""
 
@@ -92,7 +98,7 @@ class RealControlPlane:
         return tuple(process.pid for process in self._processes)
 
     def kubeconfig(self, who):
-        """The file with which ``admin``, ``controller`` or ``upstream`` reaches the API server."""
+        """The file with which ``admin``, ``controller``, ``upstream`` or ``kubelet`` reaches the API server."""
         path = self._directory / f"{who}.kubeconfig"
         if not path.exists():
             token = TOKENS[who].partition(",")[0]

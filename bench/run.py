@@ -113,7 +113,9 @@ class Bench:
         if why := beside.Beside.why_not():
             self._leave_out(("beside",), why)
             return
-        self.rows += await beside.Beside(private, quick=self.quick, turns=self.pairs, tell=_tell).rows()
+        part = beside.Beside(private, quick=self.quick, turns=self.pairs, tell=_tell)
+        self.rows += await part.rows()
+        self.left_out += part.left_out
 
     async def _latencies(self, name, make):
         """Few pods are quick to start, and their figures are the small ones, which noise moves most."""
