@@ -5,9 +5,12 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+from support.host import service_manager
+from support.runtimes import containerd_world
 
 from lastcall_lab.private_logind import PrivateLogind
 
@@ -54,6 +57,27 @@ async def test_a_quick_run_over_processes_prints_the_table():
     assert rows["processes: last pod gone to StartUnit", "3"]["at most"] == "10.0 ms"
     assert rows["processes: 10 + 3 pods, StartUnit", "13"]["a kubelet"] == "780 to 890 ms"
     assert printed.splitlines()[-1].endswith("of 2 targets met.")
+
+
+@pytest.mark.timeout(360)
+@pytest.mark.xdist_group("containerd-bench")
+async def test_a_quick_run_beside_a_kubelet_needs_no_kubelet(tmp_path):
+    if reason := await asyncio.to_thread(lambda: containerd_world.why_not() or service_manager.why_not()):
+        pytest.skip(reason)
+    missing, etcd = tmp_path / "kubelet", shutil.which("true")
+    files = Path(tempfile.mkdtemp(prefix="lc-", dir="/tmp"))  # short: a unix socket's path has 107 bytes
+    printed = await output(
+        "bench/run.py", "--quick", "beside", TMPDIR=str(files), ETCD=etcd, KUBE_APISERVER=etcd, KUBELET=str(missing)
+    )
+    _, rows = table(printed)
+    rows = {what.removeprefix("beside a kubelet: "): row for (what, _), row in rows.items()}
+    assert rows["RSS of the agent, pods watched"]["at most"] == "60 MiB"
+    assert rows["2 + 1 pods, first SIGTERM"]["at most"] == "30.0 ms"
+    assert rows["2 + 1 pods, lock released"]["verdict"] in ("met", "MISSED")
+    assert float(rows["API requests for each pod of a shutdown"]["lastcall"].split()[0]) >= 3
+    assert rows["last SIGTERM"]["over the floor"].endswith("%")
+    assert f"Not measured: beside a real kubelet: KUBELET={missing} is no program." in printed.splitlines()
+    files.rmdir()  # nothing is left in it
 
 
 HEAD = ["what", "by", "lastcall", "bare calls", "kube-controller-manager"]
