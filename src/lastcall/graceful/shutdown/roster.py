@@ -48,10 +48,13 @@ class Roster:
         A pod whose spec is not known counts as one.
         """
         return any(
-            not live.is_spec_known or serves_other_pods(live.pod)
-            for uid, live in self._pods.items()
-            if uid not in self._open and not self._is_done(live)
+            _may_serve(live) for uid, live in self._pods.items() if uid not in self._open and not self._is_done(live)
         )
+
+    @property
+    def may_lose_sandbox_servers(self) -> bool:
+        """The same of pods whose containers are about to end: a teardown that needs them has to begin now."""
+        return any(_may_serve(self._pods[uid]) for uid in self._open if uid in self._pods and uid not in self._ended)
 
     @property
     def namespaces(self) -> set[str]:
@@ -107,3 +110,7 @@ class Roster:
     def open_uids(self) -> list[str]:
         """The uids of the pods whose termination has begun and not finished, in the order in which it began."""
         return list(self._open)
+
+
+def _may_serve(live: RunningPod) -> bool:
+    return not live.is_spec_known or serves_other_pods(live.pod)

@@ -10,7 +10,7 @@ from support.agents.virtual_parts import RecordingNode, phases, pod
 
 from lastcall.errors import Unavailable
 from lastcall.graceful.shutdown.roster import Roster
-from lastcall.graceful.shutdown.run import ShutdownRun
+from lastcall.graceful.shutdown.run import SANDBOX_DELAY, ShutdownRun
 from lastcall.model.pods import HostPath, Volume
 from lastcall.model.shutdown import PhaseEnd, PhaseEnded, PodEnded, PodOutcome, PodStarted, ShutdownMode
 from lastcall.ports.node import PrioritySource, RunningPod
@@ -37,6 +37,7 @@ class OldList(ActorRuntime):
         super().__init__(*arguments, **options)
         self.sandboxes = {}
         self.teardowns = 0
+        self.torn_down = []
 
     async def list_pods(self):
         return await self.refresh_pods() if self.copy is None else self.copy
@@ -53,6 +54,7 @@ class OldList(ActorRuntime):
 
     async def tear_down_pod(self, live):
         self.teardowns += 1
+        self.torn_down.append((self._clock.boottime(), live.pod.metadata.uid))
         if self.teardown is None:
             raise Unavailable("the network plugin does not answer")
         await self._clock.sleep(self.teardown)
@@ -270,6 +272,29 @@ def test_sandboxes_hold_up_only_a_phase_that_may_end_network_or_storage(path, so
 
     world = played(scene, TWO)
     assert world.got("agent", "main")[0] == (critical, "TERM")
+
+
+@pytest.mark.parametrize(
+    ("path", "slow", "expected"),
+    [
+        ("/var/log", 0.5, {"web": 0.5, "agent": 0.5}),
+        ("/var/log", 3.0, {"web": SANDBOX_DELAY, "agent": 3.0}),
+        ("/etc/cni/net.d", 0.5, {"web": 0.0, "agent": 0.5}),
+    ],
+)
+def test_a_teardown_waits_for_containers_that_end_unless_it_needs_their_pod(path, slow, expected):
+    async def scene(world):
+        beside = replace(pod("agent", uid="agent").spec, volumes=(Volume(name="host", host_path=HostPath(path=path)),))
+        world.runtime.source = PrioritySource.WATCH
+        world.runtime.add(pod("web", uid="web"), {"main": ContainerScript(after_term=0)})
+        world.runtime.add(replace(pod("agent", uid="agent"), spec=beside), {"main": ContainerScript(after_term=slow)})
+        async with world.going_down():
+            pass
+        await world.clock.sleep(2)
+
+    world = played(scene)
+    found = {uid: at - world.began for at, uid in world.runtime.torn_down}
+    assert found == pytest.approx(expected)
 
 
 def test_a_shutdown_that_was_called_off_leaves_the_sandbox_to_the_kubelet():
