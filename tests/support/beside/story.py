@@ -4,13 +4,15 @@ Played once; the tests judge what was recorded.
 """
 
 import asyncio
+import json
 import time
 from dataclasses import dataclass, field
 
 from support.beside.node import UNIT, BesideNode, beside_node
-from support.beside.workloads import NODE, OTHER, mounted_below
+from support.beside.workloads import NODE, OTHER, controlled_by, mounted_below
 from support.kube.kubectl import Kubectl
 
+from lastcall.model.pods import FINISHED
 from lastcall.names import NODE_SHUTDOWN_MARK
 
 FIRST = ("web", "db", "plain", "critical", "job", "bare")
@@ -124,11 +126,15 @@ async def shut_down_beside(night):
 
 
 async def leave_corpse(node):
-    """What a kubelet leaves that was still running and rejected a pod of a ReplicaSet."""
+    """What a kubelet leaves that was still running and rejected a pod of a ReplicaSet.
+
+    The controller, which would delete it as one too many before it has failed, gets it afterwards.
+    """
     [owner] = await asyncio.to_thread(lambda: node.kubectl.json("get replicasets")["items"])
-    await asyncio.to_thread(node.apply, node.workloads.owned(node.workloads.late("corpse"), owner))
+    await asyncio.to_thread(node.apply, node.workloads.late("corpse"))
     status = '{"status":{"phase":"Failed","reason":"NodeShutdown"}}'
     await kubectl(node, "patch pod corpse --subresource=status -p", status)
+    await kubectl(node, "patch pod corpse -p", json.dumps({"metadata": controlled_by(owner)}))
 
 
 async def boot_beside(night):
@@ -137,7 +143,7 @@ async def boot_beside(night):
     night.boot = now()
     await node.boot()
     await node.start_agent()
-    await node.until_wrote("bare", "plain", "critical", "late", since=night.boot)
+    await node.wait_for(node.have_written("bare", "plain", "critical", "late", since=night.boot))
     for condition in (undone(node), swept(node), returned(node), ready_again(node)):
         await node.wait_for(condition)
     night.settled = now()
@@ -154,7 +160,7 @@ async def cancel_one(night):
     await asyncio.to_thread(node.host.logind.restart_logind)
     await node.wait_for(node.is_ready)
     node.workloads.let_go()
-    await node.until_wrote("bare", since=span.began)
+    await node.wait_for(node.have_written("bare", "plain", since=span.began))
     await node.wait_for(undone(node))
     span.released = now()
     night.cancelled_record = await asyncio.to_thread(node.record)
@@ -234,16 +240,15 @@ def renewed(node, since):
 
 def returned(node):
     async def condition():
-        [record] = node.history.current("nodeshutdowns", NODE)
-        return "returnedTime" in record["status"]
+        return any("returnedTime" in one.get("status", {}) for one in node.history.current("nodeshutdowns", NODE))
 
     return condition
 
 
 def ready_again(node):
     async def condition():
-        pods = on_node(node.history.current("pods"))
-        return all(condition_of(pod, "Ready")["status"] == "True" for pod in pods)
+        pods = [pod for pod in on_node(node.history.current("pods")) if pod["status"].get("phase") not in FINISHED]
+        return all(condition_of(pod, "Ready").get("status") == "True" for pod in pods)
 
     return condition
 

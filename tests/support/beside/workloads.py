@@ -54,14 +54,6 @@ class Workloads:
         app["command"] = [word.replace("sleep 1 & wait $!; say exit", f"{wait}; say exit") for word in app["command"]]
         return pod
 
-    @staticmethod
-    def owned(pod, owner):
-        """The same pod with this controller."""
-        named = {key: owner["metadata"][key] for key in ("name", "uid")}
-        reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], **named, "controller": True}
-        labels = owner["spec"]["selector"]["matchLabels"]
-        return pod | {"metadata": {**pod["metadata"], "labels": labels, "ownerReferences": [reference]}}
-
     def saw(self):
         """What all pods wrote so far; the pod is ``NODE/NAME``, its sidecar ``NODE/NAME-sidecar``."""
         lines = (line.split() for line in self.truth.read_text().splitlines())
@@ -110,6 +102,13 @@ class Workloads:
 def _claim():
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
     return {"metadata": {"name": "data"}, "spec": spec}
+
+
+def controlled_by(owner):
+    """The metadata of a pod of this controller."""
+    named = {key: owner["metadata"][key] for key in ("name", "uid")}
+    reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], **named, "controller": True}
+    return {"labels": owner["spec"]["selector"]["matchLabels"], "ownerReferences": [reference]}
 
 
 def apply_objects(kubectl, objects):

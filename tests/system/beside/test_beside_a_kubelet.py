@@ -51,6 +51,10 @@ def node_versions(night, span):
     return [v for v in night.history.of("nodes", NODE, since=span.began, until=span.released) if v.name == NODE]
 
 
+def is_attached(attachment):
+    return attachment.get("status", {}).get("attached", False)
+
+
 class TestKubelet:
     """The lab's kubelet does what a kubelet was seen doing."""
 
@@ -135,7 +139,7 @@ class TestBeside:
         assert night.mounts == []
         attachments = night.history.of("volumeattachments", since=night.beside.began)
         detached = next(v.at for v in attachments if v.gone and v.obj["spec"]["nodeName"] == NODE)
-        attached = next(v.at for v in attachments if v.obj["spec"]["nodeName"] == OTHER and v.obj["status"]["attached"])
+        attached = next(v.at for v in attachments if v.obj["spec"]["nodeName"] == OTHER and is_attached(v.obj))
         [ended] = wrote(night, "db", "exit", night.beside)
         assert ended < detached < attached < night.beside.released
         assert not node_versions(night, night.beside)[-1].obj["status"].get("volumesInUse")
@@ -144,7 +148,9 @@ class TestBeside:
         [job] = night.history.current("jobs", "job")
         assert not job["status"].get("failed")
         assert condition_of(job, "Failed") == {}
-        [last] = [v.obj for v in pods(night, "job", night.beside) if v.gone]
+        deleted = [v.obj for v in pods(night, "job", night.beside) if v.obj["metadata"].get("deletionTimestamp")]
+        first, *_, last = deleted
+        assert condition_of(first, "DisruptionTarget").get("status") == "True", "before its DELETE"
         assert condition_of(last, "DisruptionTarget")["reason"] == "TerminationByKubelet"
         [container] = last["status"]["containerStatuses"]
         assert container["state"]["terminated"]["exitCode"] == 3, "by its exit code it has failed"
