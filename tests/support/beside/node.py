@@ -57,7 +57,7 @@ shutdownGracePeriodCriticalPods: 30s
 
 
 class BesideNode:
-    """The node ``n1``; use ``beside_node``."""
+    """The node ``beside-1``; use ``beside_node``."""
 
     def __init__(self, directory: Path, short: Path, lab: LabProcess) -> None:
         self.lab = lab

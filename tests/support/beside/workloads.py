@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.agents.system_node import Saw, manifest
 
-NODE, OTHER = "n1", "lab-1"
+NODE, OTHER = "beside-1", "lab-1"
 CRITICAL = "system-node-critical"
 TOLERATES_ALL = [{"operator": "Exists"}]
 

@@ -16,7 +16,7 @@ from support.runtimes import containerd_world
 from lastcall.model.shutdown import PhaseEnd, PodOutcome, ShutdownOutcome
 from lastcall_lab.private_logind import PrivateLogind
 
-pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("containerd")]
+pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("containerd-beside")]
 
 NOT_READY = ("False", "KubeletNotReady", "node is shutting down")
 DELETED = ("web", "db", "job")
