@@ -7,6 +7,7 @@ in systemd's place. Its pods are in the host's network, so that no network plugi
 import asyncio
 import contextlib
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from programs import Ear
 from lastcall.adapters.kube.resources import PODS, dict_resource
 from lastcall.adapters.systemd.units import SystemdUnits
 from lastcall.errors import AlreadyExists, NotFound
+from lastcall_lab.containerd import leftovers
 from lastcall_lab.private_logind import PrivateLogind
 
 ACCOUNTS = dict_resource("", "v1", "serviceaccounts")
@@ -121,11 +123,13 @@ class KubeletNode(BesideNode):
         return BesideSample(terms=sorted(at - ear.at for at in terms.values()), released=start.at - ear.at)
 
     async def clean_up(self):
-        """A kubelet that ended its pods leaves their objects; one that was stopped leaves mounts of nothing here."""
+        """The pods' objects, and what the kubelet mounts: its own directory, which it shares with containers."""
         for name in self._pods:
             with contextlib.suppress(NotFound):
                 await self._client.delete(PODS, name, namespace="default", grace=0)
         self._pods = []
+        for mounted in reversed(leftovers.mount_points(self.directory)):
+            subprocess.run(["umount", "--lazy", mounted], check=True)
         await super().clean_up()
 
 
