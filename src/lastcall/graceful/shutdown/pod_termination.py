@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from lastcall.aio import cancel_and_wait
+from lastcall.aio import cancel_and_wait, wait_any, wait_first
 from lastcall.errors import LastcallError, Unavailable
 from lastcall.graceful.planning.time_windows import was_killed
 from lastcall.graceful.shutdown.adjustable_window import AdjustableWindow
@@ -30,6 +30,9 @@ SANDBOX_SECONDS = 2.0
 The teardown removes the pod's network, for which it may need a pod that ends later: without one it is not waited for.
 The limit keeps a teardown that hangs from holding up the later phases.
 """
+
+REREAD_SECONDS = 0.25
+"""How long SIGTERM waits for a second look at a pod with sidecars, in seconds."""
 
 _RETRY = 0.25
 """Seconds between two attempts to reach an unavailable runtime."""
@@ -74,7 +77,7 @@ class PodTermination:
         traffic = asyncio.ensure_future(self._announce_pod())
         try:
             await self._clock.sleep(0)  # with nothing to wait for it is done now, and SIGTERM needs no further turn
-            now: RunningPod | None = self._live
+            now: RunningPod | None = await self._reread_with_sidecars()
             before = self._before
             while now:
                 end = ContainersTermination(
@@ -123,6 +126,23 @@ class PodTermination:
         except Exception as error:
             text = f"{self._live.pod.key} is not announced: {type(error).__name__}: {error}"
             self._tell(NoteWritten(at=self._clock.boottime(), text=text))
+
+    async def _reread_with_sidecars(self) -> RunningPod:
+        """The pod as it is now, if it has sidecars: a container that began after the list must not outlive them.
+
+        The list stands if the runtime does not answer in ``REREAD_SECONDS``.
+        """
+        if not any(one.restart_policy == "Always" for one in self._live.pod.spec.init_containers or ()):
+            return self._live
+        reading = asyncio.ensure_future(self._runtime.reread_pod(self._live))
+        try:
+            if await wait_first(wait_any(reading), self._clock.sleep(REREAD_SECONDS)):
+                return self._live
+            return reading.result() or self._live
+        except LastcallError:
+            return self._live
+        finally:
+            await cancel_and_wait(reading)
 
     async def _find_restarted(self) -> RunningPod | None:
         """The containers that still run. None after a cancellation: they then belong to the kubelet."""

@@ -31,6 +31,7 @@ class OldList(ActorRuntime):
 
     copy = None
     teardown = 0.0
+    reread_takes = 0.0
     source = PrioritySource.DEFAULT
 
     def __init__(self, *arguments, **options):
@@ -49,6 +50,8 @@ class OldList(ActorRuntime):
         ]
 
     async def reread_pod(self, live):
+        while self.reread_takes:
+            await self._clock.sleep(min(1.0, self.reread_takes))
         mine = live.sandbox == self.sandboxes.get(live.pod.metadata.uid, "")
         return await super().reread_pod(live) if mine else None
 
@@ -398,3 +401,27 @@ def test_an_end_that_was_given_up_does_not_end_the_one_that_has_begun_since():
     world = played(scene, phases((0, 4), (2_000_000_000, 20)), script=ContainerScript(after_term=12))
     ends = [(event.index, event.end, round(event.at - world.began, 2)) for event in world.of(PhaseEnded)]
     assert ends == [(0, PhaseEnd.RAN_OUT, 4), (1, PhaseEnd.DONE, 16)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "main", "proxy"),
+    [(0.0, [(0, "TERM"), (3, "exit")], [(3, "TERM"), (3, "exit")]), (math.inf, [], [(0.25, "TERM"), (0.25, "exit")])],
+    ids=["answers", "hangs"],
+)
+def test_a_container_that_began_after_the_list_ends_before_its_sidecar(answer, main, proxy):
+    """A second look that hangs holds up SIGTERM for a moment only."""
+
+    async def scene(world):
+        mesh = pod("mesh", uid="mesh", sidecars=("proxy",))
+        world.runtime.add(mesh, only={"proxy"})
+        await world.runtime.grow_old()
+        await world.runtime.launch_container(mesh, mesh.spec.containers[0], attempt=0)
+        await world.clock.sleep(1)
+        world.runtime.reread_takes = answer
+        async with world.going_down():
+            await world.clock.sleep(10)
+            world.runtime.reread_takes = 0.0
+
+    world = played(scene)
+    assert world.got("mesh", "main")[: len(main)] == main
+    assert world.got("mesh", "proxy") == proxy
