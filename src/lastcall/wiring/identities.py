@@ -27,6 +27,9 @@ CHECK_SECONDS = 600.0
 AGAIN_SECONDS = 30.0
 """Seconds before the next check while something is wrong, or the API server does not answer."""
 
+FIRST_SECONDS = 1.0
+"""Seconds before the first check: the node's identity is looked for when the agent starts."""
+
 log = logging.getLogger(__name__)
 
 
@@ -60,6 +63,7 @@ class IdentityWatch:
 
     async def run(self) -> None:
         """Checks all without end; cancel it to stop."""
+        await self._clock.sleep(FIRST_SECONDS)
         while True:
             good = [await self._check(name) for name in self._find]
             await self._clock.sleep(CHECK_SECONDS if all(good) else AGAIN_SECONDS)
