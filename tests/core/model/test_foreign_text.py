@@ -103,7 +103,7 @@ def check_harmless(output):
 
 
 def test_what_the_doctor_has_found(capsys):
-    doctor._print_report(build_report([Check(name="node", verdict=CheckVerdict.WARNING, message=EVIL, fix=EVIL)]))
+    doctor.print_report(build_report([Check(name="node", verdict=CheckVerdict.WARNING, message=EVIL, fix=EVIL)]))
     said = capsys.readouterr().out
     assert said.count("all is well") == 2
     check_harmless(said)

@@ -169,6 +169,7 @@ class KubeletNodeFace:
             await self._traffic.endpoints.stop()
             await self._traffic.settle.stop()
         self._kubelet.withdrawn.clear()
+        self._kubelet.leaving.clear()  # those whose end has begun are the kubelet's too, which starts them again
         self._kubelet.going_down = False
         self._kubelet.release_pods()
         if self._kubelet.told_shutdown:
