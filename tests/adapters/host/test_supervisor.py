@@ -19,6 +19,7 @@ class Supervised:
     """A supervisor and what its command has noted in a file, one word a line."""
 
     def __init__(self, directory, script, *, process_1=False):
+        self._behind_unshare = process_1
         self.notes = directory / "notes"
         self.notes.touch()
         self.errors = directory / "errors"
@@ -36,6 +37,11 @@ class Supervised:
         while not condition():
             assert time.monotonic() < end, f"waited in vain for {what}: {self.words()} {self.errors.read_text()}"
             time.sleep(0.01)
+
+    def close(self):
+        """Ends it with what it supervises; behind unshare that is all of the namespace."""
+        self.process.send_signal(signal.SIGKILL if self._behind_unshare else signal.SIGTERM)
+        self.process.wait(PATIENCE)
 
     def inner_pid(self):
         """The supervisor's own process, behind unshare."""
@@ -57,8 +63,7 @@ def supervise(tmp_path):
 
     yield start
     for one in made:
-        one.process.kill()
-        one.process.wait()
+        one.close()
 
 
 LIVES = 'echo start >> "$0"; exec sleep 1000'
