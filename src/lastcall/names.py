@@ -92,6 +92,11 @@ AGENT_STANDING = _define_name(
     "on a Node, as JSON: whether its agent is armed, with how many seconds, in which mode, and when it said so; `lastcall status` reads it",
 )
 
+AGENT_USER = _define_name(
+    "user",
+    "system:serviceaccount:lastcall-system:lastcall-agent",
+    "the agent's own identity; its token is bound to its pod, and so to its node",
+)
 GUARD_ENABLED = _define_name(
     "label",
     f"{GROUP}/guard-enabled",

@@ -5,21 +5,20 @@ In each of them a refusal would help nobody, or would leave an object for ever. 
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from enum import Enum
 
 import msgspec
 
 from lastcall.guard.owners import list_owners
 from lastcall.model.admission import Removal
-from lastcall.model.base import Facts
 from lastcall.model.guard_facts import GuardedMetadata, GuardFacts
 from lastcall.model.pods import ObjectMetadata, Pod
 from lastcall.model.shutdown_node import read_mark
-from lastcall.names import GUARD_BYPASS_UNTIL, GUARD_RELEASER, MIRROR_ANNOTATION, OUT_OF_SERVICE
+from lastcall.names import AGENT_USER, GUARD_BYPASS_UNTIL, GUARD_RELEASER, MIRROR_ANNOTATION, OUT_OF_SERVICE
 
 KUBELET = "system:node:"
 """How the names of kubelets begin. A kubelet's DELETE that is refused leaves a terminated pod's object for ever."""
 
-AGENT = "system:serviceaccount:lastcall-system:lastcall-agent"
 BOUND_NODE = "authentication.kubernetes.io/node-name"
 """The node to which the token of a service account is bound, in the user's extra fields."""
 
@@ -27,11 +26,31 @@ LONGEST_BYPASS = timedelta(days=366)
 """A bypass that ends later is a mistake, and does not count."""
 
 
-class Exemption(Facts, frozen=True):
-    """Why a deletion is allowed. ``name`` is for the audit log."""
+class Exemption(Enum):
+    """Why a deletion is allowed, in the words of the audit log."""
 
-    name: str
-    text: str
+    RELEASER = "releaser"
+    """The guard deletes the pod itself."""
+    KUBELET = "kubelet"
+    PRECONDITION = "precondition"
+    """The request is for another pod of this name, and the API server will refuse it."""
+    TERMINATING = "terminating"
+    FINISHED = "finished"
+    UNSCHEDULED = "unscheduled"
+    MIRROR = "mirror"
+    """The pod mirrors a static pod, which its deletion does not end."""
+    NAMESPACE = "namespace"
+    """The pod's Namespace is being deleted."""
+    NO_NODE = "no-node"
+    OUT_OF_SERVICE = "out-of-service"
+    """The pod's node has the taint, which says that its machine is off: by a person, or by a proof."""
+    OWNER_GONE = "owner-gone"
+    OWNER_DELETED = "owner-deleted"
+    SCALED_TO_ZERO = "scaled-to-zero"
+    BYPASS = "bypass"
+    """A person allows it for a time."""
+    NODE_SHUTDOWN = "node-shutdown"
+    """The pod's node shuts down, and the deadline wins."""
 
 
 def find_exemption(removal: Removal, pod: Pod, facts: GuardFacts, now: datetime) -> Exemption | None:
@@ -39,71 +58,73 @@ def find_exemption(removal: Removal, pod: Pod, facts: GuardFacts, now: datetime)
     return next(_list_exemptions(removal, pod, facts, now), None)
 
 
-def bypass_warnings(pod: Pod, facts: GuardFacts) -> Iterator[str]:
-    """Bypass annotations that cannot be read."""
+def bypass_warnings(pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[str]:
+    """Bypass annotations that do not count because of a mistake in them."""
     for title, metadata in _bypass_places(pod, facts):
         text = (metadata.annotations or {}).get(GUARD_BYPASS_UNTIL)
-        if text and _read_time(text) is None:
-            yield f"annotation {GUARD_BYPASS_UNTIL} of {title} does not count: {text!r} is not an RFC 3339 time"
+        if not text:
+            continue
+        until = _read_time(text)
+        mistake = "not an RFC 3339 time" if until is None else "more than a year away"
+        if until is None or until > now + LONGEST_BYPASS:
+            yield f"annotation {GUARD_BYPASS_UNTIL} of {title} does not count: {text!r} is {mistake}"
 
 
 def _list_exemptions(removal: Removal, pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[Exemption]:
     if removal.user.username == GUARD_RELEASER:
-        yield Exemption(name="releaser", text="the guard deletes it itself")
+        yield Exemption.RELEASER
     if removal.user.username.startswith(KUBELET):
-        yield Exemption(name="kubelet", text="a kubelet removes a pod that has ended")
+        yield Exemption.KUBELET
     yield from _pod_exemptions(removal, pod)
     yield from _place_exemptions(pod, facts)
     yield from _owner_exemptions(pod, facts)
     yield from _bypass_exemptions(pod, facts, now)
     if _is_shutdown_agent(removal, pod, facts):
-        yield Exemption(name="node-shutdown", text="its node shuts down, and the deadline wins")
+        yield Exemption.NODE_SHUTDOWN
 
 
 def _pod_exemptions(removal: Removal, pod: Pod) -> Iterator[Exemption]:
     if removal.precondition and removal.precondition != pod.metadata.uid:
-        yield Exemption(name="precondition", text="the request is for an earlier pod of this name and will fail")
+        yield Exemption.PRECONDITION
     if pod.metadata.deletion_timestamp is not None:
-        yield Exemption(name="terminating", text="it is being deleted already")
+        yield Exemption.TERMINATING
     if pod.is_finished:
-        yield Exemption(name="finished", text=f"it has {pod.status.phase.lower()}")
+        yield Exemption.FINISHED
     if pod.status.phase == "Pending" and not pod.spec.node_name:
-        yield Exemption(name="unscheduled", text="it is not scheduled yet")
+        yield Exemption.UNSCHEDULED
     if MIRROR_ANNOTATION in (pod.metadata.annotations or {}):
-        yield Exemption(name="mirror", text="it mirrors a static pod")
+        yield Exemption.MIRROR
 
 
 def _place_exemptions(pod: Pod, facts: GuardFacts) -> Iterator[Exemption]:
     namespace = facts.namespaces.get(pod.metadata.namespace)
     if namespace and namespace.is_terminating:
-        yield Exemption(name="namespace", text="its namespace is being deleted")
+        yield Exemption.NAMESPACE
     if not pod.spec.node_name:
         return
     node = facts.nodes.get(pod.spec.node_name)
     if node is None:
-        yield Exemption(name="no-node", text=f"its node {pod.spec.node_name} does not exist")
+        yield Exemption.NO_NODE
     elif any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints or ()):
-        yield Exemption(name="out-of-service", text=f"its node {pod.spec.node_name} is out of service")
+        yield Exemption.OUT_OF_SERVICE
 
 
 def _owner_exemptions(pod: Pod, facts: GuardFacts) -> Iterator[Exemption]:
     chain = list_owners(pod, facts)
     if chain.missing:
-        yield Exemption(
-            name="owner-gone", text=f"its {chain.missing.kind} {chain.missing.name} does not exist any more"
-        )
-    if deleted := chain.deleted:
-        yield Exemption(name="owner-deleted", text=f"its {deleted.kind} {deleted.metadata.name} is being deleted")
+        yield Exemption.OWNER_GONE
+    if chain.deleted_owner:
+        yield Exemption.OWNER_DELETED
     workload = chain.workload
     if workload and workload.spec and workload.spec.replicas == 0:
-        yield Exemption(name="scaled-to-zero", text=f"its {workload.kind} {workload.metadata.name} has no replicas")
+        yield Exemption.SCALED_TO_ZERO
 
 
 def _bypass_exemptions(pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[Exemption]:
-    for title, metadata in _bypass_places(pod, facts):
+    for _, metadata in _bypass_places(pod, facts):
         until = _read_time((metadata.annotations or {}).get(GUARD_BYPASS_UNTIL, ""))
         if until and now < until <= now + LONGEST_BYPASS:
-            yield Exemption(name="bypass", text=f"annotation {GUARD_BYPASS_UNTIL} of {title} allows it")
+            yield Exemption.BYPASS
 
 
 def _bypass_places(pod: Pod, facts: GuardFacts) -> Iterator[tuple[str, ObjectMetadata | GuardedMetadata]]:
@@ -128,7 +149,7 @@ def _is_shutdown_agent(removal: Removal, pod: Pod, facts: GuardFacts) -> bool:
     own = (removal.user.extra or {}).get(BOUND_NODE, ())
     return bool(
         node
-        and removal.user.username == AGENT
+        and removal.user.username == AGENT_USER
         and pod.spec.node_name in own
         and read_mark(node.metadata.annotations) is not None
     )

@@ -19,20 +19,19 @@ def describe_hold(
     *,
     front: Sequence[HeldPod],
     budget: str,
-    is_verified: bool,
 ) -> str:
     """One sentence: what is waited for, since when, how far it is, until when, and the command that shows more.
 
-    ``budget`` says why a PodDisruptionBudget would refuse the eviction. ``is_verified``: the pod itself is ready.
+    ``budget`` says why a PodDisruptionBudget would refuse the eviction.
     """
     if front:
         what = _describe_front(front)
     elif held is None or held.state is PreparationState.RELEASED:
         what = f"its application does not prepare yet: {budget}" if budget else "its application begins to prepare"
     else:
-        what = _describe_state(held, is_verified=is_verified)
+        what = _describe_state(held)
     figures = "" if held is None or front else _describe_figures(held, policy)
-    more = f"kubectl lastcall guard status {pod.metadata.name} --namespace {pod.metadata.namespace}"
+    more = f"kubectl get guardpolicy {policy.name} --namespace {pod.metadata.namespace} -o yaml"
     return f"pod {pod.key} is held by GuardPolicy {policy.name}: {what}{figures}; see: {more}"
 
 
@@ -42,13 +41,11 @@ def _describe_front(front: Sequence[HeldPod]) -> str:
     return f"pod {first.name}{others} of the same application is in front ({first.state.value})"
 
 
-def _describe_state(held: HeldPod, *, is_verified: bool) -> str:
+def _describe_state(held: HeldPod) -> str:
     said = plain_text(held.message)[:MOST_MESSAGE]
     match held.state:
         case PreparationState.READY:
-            return (
-                "its application is ready" if is_verified else "its application was ready and is being verified again"
-            )
+            return "its application was ready and is being verified again"
         case PreparationState.STALLED:
             return f"the preparation makes no progress and needs a person: {said or 'no reason was given'}"
         case PreparationState.UNHEALTHY:

@@ -17,7 +17,7 @@ class OwnerChain(Facts, frozen=True):
         return self.missing.uid if self.missing else self.owners[-1].metadata.uid if self.owners else ""
 
     @property
-    def deleted(self) -> WorkloadOwner | None:
+    def deleted_owner(self) -> WorkloadOwner | None:
         """The first controller that is being deleted."""
         return next((one for one in self.owners if one.metadata.deletion_timestamp is not None), None)
 

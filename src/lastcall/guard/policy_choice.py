@@ -28,7 +28,7 @@ def choose_policy(pod: Pod, facts: GuardFacts) -> GuardChoice:
     named = (pod.metadata.annotations or {}).get(GUARD_ANNOTATION)
     if named:
         found = next((one for one in policies if one.name == named), None)
-        missing = f"annotation {GUARD_ANNOTATION} of pod {pod.key} names GuardPolicy {named}, which does not exist"
+        missing = f"annotation {GUARD_ANNOTATION} of pod {pod.key} names GuardPolicy {named!r}, which does not exist"
         return GuardChoice(policy=found, warnings=() if found else (missing,))
     return _first_selecting(pod, policies)
 

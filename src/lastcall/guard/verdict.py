@@ -35,9 +35,9 @@ def judge_removal(removal: Removal, facts: GuardFacts, now: datetime) -> Removal
     choice = choose_policy(pod, facts)
     if choice.policy is None:
         return RemovalVerdict(allowed=True, reason="not-guarded", warnings=choice.warnings)
-    warnings = (*choice.warnings, *bypass_warnings(pod, facts))
+    warnings = (*choice.warnings, *bypass_warnings(pod, facts, now))
     if exemption := find_exemption(removal, pod, facts, now):
-        return RemovalVerdict(allowed=True, reason=exemption.name, warnings=warnings)
+        return RemovalVerdict(allowed=True, reason=exemption.value, warnings=warnings)
     return _judge_preparation(removal, pod, choice.policy, facts, now, warnings)
 
 
@@ -51,14 +51,8 @@ def _judge_preparation(
     front = pods_in_front(pod, policy, facts)
     if held and not front and is_ready(held, now):
         return RemovalVerdict(allowed=True, reason="ready", warnings=warnings)
-    message = hold_text.describe_hold(
-        pod,
-        policy,
-        held,
-        front=front,
-        budget=_refusing_budget(removal, pod, facts),
-        is_verified=bool(held and is_ready(held, now)),
-    )
+    budget = _refusing_budget(removal, pod, facts)
+    message = hold_text.describe_hold(pod, policy, held, front=front, budget=budget)
     return RemovalVerdict(allowed=False, reason=_hold_reason(held, front), message=message, warnings=warnings)
 
 

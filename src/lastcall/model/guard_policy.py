@@ -1,6 +1,7 @@
 """``GuardPolicy`` of ``lastcall.dev/v1alpha1``: which pods are deleted only after a preparation, and how far it is (pure).
 
-It is namespaced. The CustomResourceDefinition is generated from these structs. ``guard_policy_reader`` reads objects.
+It is namespaced. The structs hold the object as the API server stores it, under its camelCase names.
+``guard_policy_rules`` holds the rules beyond the types, ``guard_state_file`` reads the objects of a file.
 """
 
 from enum import Enum

@@ -1,4 +1,4 @@
-"""``meta/v1 LabelSelector`` as fields of lastcall's own kinds: the CustomResourceDefinitions are generated from them."""
+"""``meta/v1 LabelSelector`` as a field of lastcall's own kinds, with the bounds and descriptions of their definitions."""
 
 from collections.abc import Iterator, Mapping
 from enum import Enum

@@ -4,6 +4,8 @@ import json
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from lastcall.guard.verdict import judge_removal
 from lastcall.model.admission import answer_review, parse_review
 from lastcall.model.guard_state_file import read_guard_state
@@ -148,3 +150,13 @@ def outcome(review, cluster=None, now=NOW):
     """Whether it is allowed, and the reason for the audit log."""
     response = answer(review, cluster, now)["response"]
     return response["allowed"], response.get("auditAnnotations", {}).get("reason", "")
+
+
+BOTH = pytest.mark.parametrize("ask", [deletion, eviction], ids=["delete", "evict"])
+"""Asks for a pod in both ways."""
+
+
+def ask_for(ask, subject, **rest):
+    """The request, and what has to be in the cluster for it: an eviction does not show its pod."""
+    name = subject["metadata"]["name"]
+    return (ask(subject, **rest), []) if ask is deletion else (ask(name, **rest), [subject])
