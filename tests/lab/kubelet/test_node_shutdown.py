@@ -215,3 +215,24 @@ async def test_both_begin_anew_in_the_middle(node):
         assert [what for _, what in node.deliveries(name)] == ["start", "TERM", "exit"]
         assert (node.phase(name), node.status(name)["reason"]) == ("Failed", "Terminated")
     assert node.node_condition()["message"] == "node is shutting down"
+
+
+@on_node({"app/main": ContainerScript(after_term=1), "dns/main": ContainerScript(after_term=2)})
+async def test_called_off_while_neither_ran_the_kubelet_starts_again_what_has_ended(node):
+    await pods(node)
+    disk = Disk()
+    logind = FakeLogind(node.clock)
+    holder = FakeLockHolder(logind, node.clock)
+    with_agent(node, logind=logind, holder=holder, disk=disk)
+    await node.clock.sleep(1)
+    await logind.power_off()
+    await node.clock.sleep(0.5)
+    node.agent.cancel()
+    await node.stop()
+    await node.clock.sleep(2)
+    assert [what for _, what in node.deliveries("app")] == ["start", "TERM", "exit"]
+    await logind.cancel_schedule()
+    node.boot()
+    with_agent(node, logind=logind, holder=holder, disk=disk)
+    await node.until(lambda: node.container("app")["restartCount"] == 1 and node.container("app")["ready"], 60)
+    assert node.node_condition()["status"] == "True"

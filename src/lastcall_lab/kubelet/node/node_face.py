@@ -57,7 +57,8 @@ class KubeletNodeFace:
     """``ports.NodeFace`` of a lab node: the agent ends the pods in the runtime, the kubelet reports them.
 
     With ``traffic``, a pod becomes not ready before it ends, and its SIGTERM waits until no Service sends it traffic;
-    without it, a pod stays in its Services until it has ended, as with the kubelet's own shutdown. From ``refuse_pods`` until ``mark_ready`` the kubelet does not touch the pods.
+    without it, a pod stays in its Services until it has ended, as with the kubelet's own shutdown. From ``refuse_pods``
+    until ``mark_ready`` the kubelet does not touch the pods.
     """
 
     def __init__(self, kubelet: LabKubelet, clock: Clock, traffic: ServiceTraffic | None = None) -> None:

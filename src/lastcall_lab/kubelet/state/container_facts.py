@@ -85,8 +85,8 @@ class PodFacts:
     """One pod. If set, ``phase``, ``reason`` and ``message`` override what follows from the containers.
 
     ``over``: no container of it will run again, so its phase is final. ``leaving``: another component ends the pod and
-    owns its final phase. ``withdrawn``: Services send it no more traffic. ``address`` is empty until the pod has one. ``conditions`` are those that do not follow from
-    the containers, such as DisruptionTarget.
+    owns its final phase. ``withdrawn``: Services send it no more traffic. ``address`` is empty until the pod has one.
+    ``conditions`` are those that do not follow from the containers, such as DisruptionTarget.
     """
 
     containers: Mapping[str, ContainerFacts] = field(default_factory=dict)
