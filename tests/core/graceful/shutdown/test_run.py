@@ -62,6 +62,31 @@ def test_a_deletion_under_way_shortens_the_grace_period(deletion, killed):
     assert [(e.grace, e.asked) for e in shutdown.of(PodStarted)] == [(killed, killed)]
 
 
+class KillingRuntime(ActorRuntime):
+    """Its answer to a stop that ends in a kill comes before the alarm of who asked, as on a busy machine."""
+
+    code = 137
+
+    async def stop_container(self, container_id, grace):
+        await self._clock.sleep(grace)
+        await self.kill_container(container_id)
+        return self.code
+
+
+class LateRuntime(KillingRuntime):
+    code = 0
+
+
+@pytest.mark.parametrize(
+    ("runtime", "signals", "outcome"),
+    [(KillingRuntime, ["TERM", "KILL"], PodOutcome.KILLED), (LateRuntime, ["TERM"], PodOutcome.GRACEFUL)],
+)
+def test_a_kill_by_the_runtime_itself_is_recorded_as_a_kill(runtime, signals, outcome):
+    shutdown = Shutdown(TWO, [(pod("web", grace=10), None)], runtime=runtime)
+    assert [e.signal for e in shutdown.of(ContainerSignalled)] == signals
+    assert [e.outcome for e in shutdown.of(PodEnded)] == [outcome]
+
+
 def test_the_node_is_not_ready_before_the_first_signal():
     shutdown = Shutdown(TWO, [(pod("web"), None)], slow=0.5)
     assert shutdown.node.whens("refuse") == [0]
