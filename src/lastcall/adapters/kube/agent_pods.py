@@ -20,10 +20,10 @@ async def find_agent_pod(client: Client, node: str, verb: str) -> AgentPod:
     if running:
         return running[0]
     await _require_node(client, node)
-    for pod in found.items:
-        raise LastcallError(
-            f"the agent's pod {pod.metadata.name} on node {node} is {pod.status.phase or 'not running'}"
-        )
+    if found.items:
+        pod = found.items[0]
+        phase = pod.status.phase or "not running"
+        raise LastcallError(f"the agent's pod {pod.metadata.name} on node {node} is {phase}")
     there = f"if systemd runs its agent, run `sudo lastcall {verb}` on the node"
     record = f"; its last shutdown is in `kubectl get nodeshutdown {node} -o yaml`" if verb == "report" else ""
     raise LastcallError(f"no pod of an agent runs on node {node}: {there}{record}")
