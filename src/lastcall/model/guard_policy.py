@@ -38,8 +38,18 @@ class PreparationState(Enum):
     """The preparation is undone: the replacement is up, or the deletion was given up."""
 
 
+class RequestedRemoval(Enum):
+    """How the removal of a held pod was requested."""
+
+    DELETE = "Delete"
+    EVICTION = "Eviction"
+
+
 class HeldPod(Facts, frozen=True):
-    """One pod whose deletion was requested. ``percent`` and ``eta_seconds`` are as the provider says them."""
+    """One pod whose deletion was requested. ``percent`` and ``eta_seconds`` are as the provider says them.
+
+    It stays in the status until its replacement is up, so it may be older than the pod of its name.
+    """
 
     name: str
     uid: str
@@ -52,6 +62,20 @@ class HeldPod(Facts, frozen=True):
     attempts: int = 0
     verified_at: Time | None = None
     """When the provider last said that the application is ready."""
+    group: str = ""
+    """Its application: the value of the label ``groupBy``, or the uid of the topmost owner."""
+    request: RequestedRemoval | None = None
+    last_request_at: Time | None = None
+    grace_period_seconds: int | None = None
+    """As the last request gave it; None for the pod's own."""
+    prepared_at: Time | None = None
+    """When the provider was first asked to prepare; None if nothing has to be undone."""
+    ready_at: Time | None = None
+    """Since when the application is ready without interruption."""
+    unreachable_since: Time | None = None
+    """Since when the provider has not been reached."""
+    next_attempt_at: Time | None = None
+    """When the provider is asked again, after a failure."""
 
     @property
     def is_reserving(self) -> bool:
