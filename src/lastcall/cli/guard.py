@@ -30,7 +30,7 @@ def review_command(*, state: str, now: datetime | None) -> None:
     import json
 
     from lastcall.adapters.host.clock import SystemClock
-    from lastcall.guard.verdict import judge_removal
+    from lastcall.guard.decisions.verdict import judge_removal
     from lastcall.model.admission import answer_review, parse_review
     from lastcall.model.guard_state_file import read_guard_state
 

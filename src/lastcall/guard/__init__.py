@@ -1,1 +1,1 @@
-"""The guard: a pod is not deleted until its application has prepared (pure decisions)."""
+"""The guard: a pod is not deleted until its application has prepared."""

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lastcall.guard.verdict import judge_removal
+from lastcall.guard.decisions.verdict import judge_removal
 from lastcall.model.admission import answer_review, parse_review
 from lastcall.model.guard_state_file import read_guard_state
 

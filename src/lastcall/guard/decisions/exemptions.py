@@ -9,7 +9,7 @@ from enum import Enum
 
 import msgspec
 
-from lastcall.guard.owners import list_owners
+from lastcall.guard.decisions.owners import list_owners
 from lastcall.model.admission import Removal
 from lastcall.model.guard_facts import GuardedMetadata, GuardFacts
 from lastcall.model.pods import ObjectMetadata, Pod

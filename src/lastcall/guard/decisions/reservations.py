@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from lastcall.guard.owners import list_owners
-from lastcall.guard.policy_choice import choose_policy
+from lastcall.guard.decisions.owners import list_owners
+from lastcall.guard.decisions.policy_choice import choose_policy
 from lastcall.model.guard_facts import GuardFacts
 from lastcall.model.guard_policy import GuardPolicy, HeldPod
 from lastcall.model.int_or_percent import resolve_portion

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from lastcall.guard import hold_text
-from lastcall.guard.exemptions import bypass_warnings, find_exemption
-from lastcall.guard.policy_choice import choose_policy
-from lastcall.guard.reservations import pods_in_front
+from lastcall.guard.decisions import hold_text
+from lastcall.guard.decisions.exemptions import bypass_warnings, find_exemption
+from lastcall.guard.decisions.policy_choice import choose_policy
+from lastcall.guard.decisions.reservations import pods_in_front
 from lastcall.model.admission import Removal, RemovalKind
 from lastcall.model.base import Facts
 from lastcall.model.budgets import EvictionRefused, decide_eviction
