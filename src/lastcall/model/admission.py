@@ -40,6 +40,7 @@ class DeleteOptions(Facts, frozen=True):
 
     dry_run: tuple[str, ...] | None = None
     preconditions: Preconditions | None = None
+    grace_period_seconds: int | None = None
 
 
 class Removal(Facts, frozen=True):
@@ -56,6 +57,8 @@ class Removal(Facts, frozen=True):
     pod: Pod | None = None
     precondition: str = ""
     is_dry_run: bool = False
+    grace_period_seconds: int | None = None
+    """As the request gives it; None for the pod's own."""
 
 
 class Review(Facts, frozen=True):
@@ -130,6 +133,7 @@ def _deletion(request: _Request, source: str) -> Removal:
         pod=pod,
         precondition=_precondition(options),
         is_dry_run=bool(request.dry_run) or _is_dry_run(options),
+        grace_period_seconds=options.grace_period_seconds,
     )
 
 
@@ -145,6 +149,7 @@ def _eviction(request: _Request, source: str) -> Removal:
         user=request.user_info,
         precondition=_precondition(options),
         is_dry_run=any(dry),
+        grace_period_seconds=options.grace_period_seconds,
     )
 
 

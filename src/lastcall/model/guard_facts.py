@@ -52,10 +52,24 @@ class GuardedNamespace(Facts, frozen=True):
         return self.metadata.deletion_timestamp is not None or self.status.phase == "Terminating"
 
 
+class StatefulSetOrdinals(Facts, frozen=True):
+    """apps/v1 StatefulSetOrdinals."""
+
+    start: int = 0
+
+
 class WorkloadSpec(Facts, frozen=True):
     """The number of replicas of a scalable workload; None for other objects."""
 
     replicas: int | None = None
+    ordinals: StatefulSetOrdinals | None = None
+
+
+class WorkloadStatus(Facts, frozen=True):
+    """How many pods a workload has; ``update_revision`` is a StatefulSet's."""
+
+    replicas: int = 0
+    update_revision: str = ""
 
 
 class WorkloadOwner(Facts, frozen=True):
@@ -64,6 +78,7 @@ class WorkloadOwner(Facts, frozen=True):
     kind: str
     metadata: GuardedMetadata
     spec: WorkloadSpec | None = None
+    status: WorkloadStatus | None = None
 
 
 class GuardFacts(Facts, frozen=True):

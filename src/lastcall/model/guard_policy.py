@@ -64,6 +64,8 @@ class HeldPod(Facts, frozen=True):
     """When the provider last said that the application is ready."""
     group: str = ""
     """Its application: the value of the label ``groupBy``, or the uid of the topmost owner."""
+    workload_uid: Annotated[str, Meta(max_length=253)] = field(default="", name="workloadUID")
+    """The uid of the topmost owner with a number of replicas; "" for a pod without one."""
     request: RequestedRemoval | None = None
     last_request_at: Time | None = None
     grace_period_seconds: int | None = None
@@ -76,6 +78,7 @@ class HeldPod(Facts, frozen=True):
     """Since when the provider has not been reached."""
     next_attempt_at: Time | None = None
     """When the provider is asked again, after a failure."""
+    released_at: Time | None = None
 
     @property
     def is_reserving(self) -> bool:

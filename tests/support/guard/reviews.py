@@ -130,13 +130,17 @@ def _request(subject, operation, user, name):
     }
 
 
+def facts(cluster):
+    """What the guard reads of a cluster."""
+    return read_guard_state(json.dumps(cluster).encode(), "state")
+
+
 def answer(review, cluster=None, now=NOW):
     """The whole answer, as the API server gets it."""
-    facts = read_guard_state(json.dumps(cluster or state()).encode(), "state")
     found = parse_review(json.dumps(review).encode(), "review")
     if found.removal is None:
         return answer_review(found, allowed=True)
-    verdict = judge_removal(found.removal, facts, now)
+    verdict = judge_removal(found.removal, facts(cluster or state()), now)
     return answer_review(
         found,
         allowed=verdict.allowed,

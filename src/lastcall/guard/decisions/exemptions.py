@@ -58,6 +58,12 @@ def find_exemption(removal: Removal, pod: Pod, facts: GuardFacts, now: datetime)
     return next(_list_exemptions(removal, pod, facts, now), None)
 
 
+def find_request_exemption(removal: Removal) -> Exemption | None:
+    """The first exemption that the request itself shows, for which nothing else has to be read."""
+    found = _user_exemptions(removal) if removal.pod is None else _request_exemptions(removal, removal.pod)
+    return next(found, None)
+
+
 def bypass_warnings(pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[str]:
     """Bypass annotations that do not count because of a mistake in them."""
     for title, metadata in _bypass_places(pod, facts):
@@ -71,16 +77,24 @@ def bypass_warnings(pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[str]
 
 
 def _list_exemptions(removal: Removal, pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[Exemption]:
-    if removal.user.username == GUARD_RELEASER:
-        yield Exemption.RELEASER
-    if removal.user.username.startswith(KUBELET):
-        yield Exemption.KUBELET
-    yield from _pod_exemptions(removal, pod)
+    yield from _request_exemptions(removal, pod)
     yield from _place_exemptions(pod, facts)
     yield from _owner_exemptions(pod, facts)
     yield from _bypass_exemptions(pod, facts, now)
     if _is_shutdown_agent(removal, pod, facts):
         yield Exemption.NODE_SHUTDOWN
+
+
+def _request_exemptions(removal: Removal, pod: Pod) -> Iterator[Exemption]:
+    yield from _user_exemptions(removal)
+    yield from _pod_exemptions(removal, pod)
+
+
+def _user_exemptions(removal: Removal) -> Iterator[Exemption]:
+    if removal.user.username == GUARD_RELEASER:
+        yield Exemption.RELEASER
+    if removal.user.username.startswith(KUBELET):
+        yield Exemption.KUBELET
 
 
 def _pod_exemptions(removal: Removal, pod: Pod) -> Iterator[Exemption]:

@@ -17,8 +17,8 @@ def pods_in_front(pod: Pod, policy: GuardPolicy, facts: GuardFacts) -> Sequence[
     """The held pods of the same application that have taken all places before this pod; none if it may go on.
 
     A pod has a place from the start of its preparation until its replacement is up. Those that are gone already come
-    first, then those that were asked for first. One that is gone and has no successor of its name counts for every
-    application of the policy.
+    first, then those that were asked for first. One that is gone, has no successor of its name, and whose application is
+    not recorded counts for every application of the policy.
     """
     uids = {one.metadata.uid for one in facts.pods} | {pod.metadata.uid}
     own = policy.find_pod(pod.metadata.uid)
@@ -39,26 +39,37 @@ def _since(one: HeldPod) -> tuple[datetime, str]:
     return (one.since or _NEVER, one.uid)
 
 
+def application_of(pod: Pod, policy: GuardPolicy, facts: GuardFacts) -> str:
+    """The application that the pod is a member of: the value of the label ``groupBy``, else the topmost owner's uid."""
+    if policy.spec.group_by:
+        return (pod.metadata.labels or {}).get(policy.spec.group_by, "")
+    return list_owners(pod, facts).top_uid
+
+
+def list_members(application: str, policy: GuardPolicy, facts: GuardFacts) -> Sequence[Pod]:
+    """The pods of an application that the policy guards, by name."""
+    return sorted(
+        (
+            one
+            for one in facts.pods
+            if one.metadata.namespace == policy.metadata.namespace
+            and (choice := choose_policy(one, facts).policy) is not None
+            and choice.name == policy.name
+            and application_of(one, policy, facts) == application
+        ),
+        key=lambda one: one.metadata.name,
+    )
+
+
 def _most(pod: Pod, policy: GuardPolicy, facts: GuardFacts) -> int:
     """``maxUnavailable`` as a number of pods, at least one."""
-    group = _group(pod, policy, facts)
-    whole = sum(
-        (choice := choose_policy(one, facts).policy) is not None
-        and choice.name == policy.name
-        and _group(one, policy, facts) == group
-        for one in facts.pods
-        if one.metadata.namespace == pod.metadata.namespace
-    )
+    whole = len(list_members(application_of(pod, policy, facts), policy, facts))
     return max(1, resolve_portion(policy.spec.max_unavailable, whole, up=True))
 
 
 def _is_of_same_group(one: HeldPod, pod: Pod, policy: GuardPolicy, facts: GuardFacts) -> bool:
+    if one.group:
+        return one.group == application_of(pod, policy, facts)
     live = next((found for found in facts.pods if found.metadata.uid == one.uid), None)
     found = live or facts.find_pod(pod.metadata.namespace, one.name)
-    return found is None or _group(found, policy, facts) == _group(pod, policy, facts)
-
-
-def _group(pod: Pod, policy: GuardPolicy, facts: GuardFacts) -> str:
-    if policy.spec.group_by:
-        return (pod.metadata.labels or {}).get(policy.spec.group_by, "")
-    return list_owners(pod, facts).top_uid
+    return found is None or application_of(found, policy, facts) == application_of(pod, policy, facts)

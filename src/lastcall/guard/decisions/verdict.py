@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from lastcall.guard.decisions import hold_text
 from lastcall.guard.decisions.exemptions import bypass_warnings, find_exemption
 from lastcall.guard.decisions.policy_choice import choose_policy
+from lastcall.guard.decisions.request_record import record_request
 from lastcall.guard.decisions.reservations import pods_in_front
 from lastcall.model.admission import Removal, RemovalKind
 from lastcall.model.base import Facts
@@ -25,19 +26,25 @@ class RemovalVerdict(Facts, frozen=True):
     reason: str
     message: str = ""
     warnings: tuple[str, ...] = ()
+    needs_fresh_facts: bool = False
+    """Whether it would be wrong on facts that are some seconds old: a new pod would not be found, a place be free."""
+    policy: GuardPolicy | None = None
+    """The policy that holds the pod."""
+    record: HeldPod | None = None
+    """What has to be recorded in the policy's status before the answer; None for nothing."""
 
 
 def judge_removal(removal: Removal, facts: GuardFacts, now: datetime) -> RemovalVerdict:
     """Whether the pod may be removed now, from what is recorded alone. Changes nothing, so it suits a dry run too."""
     pod = removal.pod or facts.find_pod(removal.namespace, removal.name)
     if pod is None:
-        return RemovalVerdict(allowed=True, reason="not-found")
+        return RemovalVerdict(allowed=True, reason="not-found", needs_fresh_facts=True)
     choice = choose_policy(pod, facts)
     if choice.policy is None:
         return RemovalVerdict(allowed=True, reason="not-guarded", warnings=choice.warnings)
     warnings = (*choice.warnings, *bypass_warnings(pod, facts, now))
     if exemption := find_exemption(removal, pod, facts, now):
-        return RemovalVerdict(allowed=True, reason=exemption.value, warnings=warnings)
+        return RemovalVerdict(allowed=True, reason=exemption.value, warnings=warnings, needs_fresh_facts=True)
     return _judge_preparation(removal, pod, choice.policy, facts, now, warnings)
 
 
@@ -45,15 +52,22 @@ def _judge_preparation(
     removal: Removal, pod: Pod, policy: GuardPolicy, facts: GuardFacts, now: datetime, warnings: tuple[str, ...]
 ) -> RemovalVerdict:
     held = policy.find_pod(pod.metadata.uid)
-    if held and _is_limit_over(held, policy, now):
+    if held and (limit := _limit_reason(held, policy, now)):
         text = f"pod {pod.key} was held for {policy.spec.hold_limit} and is allowed to go, though it is not ready"
-        return RemovalVerdict(allowed=True, reason="hold-limit", warnings=(*warnings, text))
+        return RemovalVerdict(allowed=True, reason=limit, warnings=(*warnings, text), needs_fresh_facts=True)
     front = pods_in_front(pod, policy, facts)
     if held and not front and is_ready(held, now):
-        return RemovalVerdict(allowed=True, reason="ready", warnings=warnings)
+        return RemovalVerdict(allowed=True, reason="ready", warnings=warnings, needs_fresh_facts=True)
     budget = _refusing_budget(removal, pod, facts)
-    message = hold_text.describe_hold(pod, policy, held, front=front, budget=budget)
-    return RemovalVerdict(allowed=False, reason=_hold_reason(held, front), message=message, warnings=warnings)
+    starts = not budget and not removal.is_dry_run
+    return RemovalVerdict(
+        allowed=False,
+        reason=_hold_reason(held, front),
+        message=hold_text.describe_hold(pod, policy, held, front=front, budget=budget),
+        warnings=warnings,
+        policy=policy,
+        record=record_request(removal, pod, policy, facts, now, front=front) if starts else None,
+    )
 
 
 def is_ready(held: HeldPod, now: datetime) -> bool:
@@ -63,11 +77,18 @@ def is_ready(held: HeldPod, now: datetime) -> bool:
     return abs(now - held.verified_at) <= timedelta(seconds=VERIFIED_SECONDS)
 
 
-def _is_limit_over(held: HeldPod, policy: GuardPolicy, now: datetime) -> bool:
-    limit = policy.spec.hold_limit_seconds
-    if limit is None or held.since is None or policy.spec.on_limit is not HoldLimitAction.ALLOW:
-        return False
-    return now - held.since >= timedelta(seconds=limit)
+def _limit_reason(held: HeldPod, policy: GuardPolicy, now: datetime) -> str:
+    """Which limit lets the pod go now; "" for none."""
+    seconds = policy.spec.hold_limit_seconds
+    if seconds is None:
+        return ""
+    limit = timedelta(seconds=seconds)
+    if policy.spec.on_limit is HoldLimitAction.ALLOW and held.since and now - held.since >= limit:
+        return "hold-limit"
+    silent = held.unreachable_since
+    if policy.spec.on_unreachable is HoldLimitAction.ALLOW and silent and now - silent >= limit:
+        return "unreachable"
+    return ""
 
 
 def _refusing_budget(removal: Removal, pod: Pod, facts: GuardFacts) -> str:

@@ -1,0 +1,1 @@
+"""The loops of the guard: one answers reviews, one prepares applications."""

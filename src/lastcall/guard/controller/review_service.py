@@ -1,0 +1,100 @@
+"""Answers AdmissionReviews: reads the cluster, decides, records the request, and answers within a bounded time."""
+
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from lastcall.aio import timeout
+from lastcall.errors import LastcallError
+from lastcall.guard.decisions.exemptions import find_request_exemption
+from lastcall.guard.decisions.verdict import RemovalVerdict, judge_removal
+from lastcall.model.admission import Removal, Review, answer_review, parse_review
+from lastcall.model.guard_facts import GuardFacts
+from lastcall.model.guard_policy import GuardPolicy, HeldPod
+from lastcall.ports.guard_cluster import GuardFactsReader, GuardRecords
+from lastcall.ports.node import Clock
+
+ANSWER_SECONDS = 1.0
+"""An answer takes no longer: with failurePolicy Ignore, a webhook that is too late allows the deletion."""
+
+log = logging.getLogger(__name__)
+
+
+class ReviewService:
+    """Decides about removals. Every replica of the guard runs one; the state is in the Kubernetes API alone."""
+
+    def __init__(self, facts: GuardFactsReader, records: GuardRecords, clock: Clock) -> None:
+        self._facts = facts
+        self._records = records
+        self._clock = clock
+
+    async def answer(self, data: bytes, *, is_authenticated: bool = True) -> dict[str, Any]:
+        """The AdmissionReview that answers the one in ``data``. InvalidInput if that is none.
+
+        A request that does not come from the API server is answered, and starts nothing. What cannot be decided in time
+        is refused, so that the client asks again.
+        """
+        review = parse_review(data, "AdmissionReview")
+        if review.removal is None:
+            return answer_review(review, allowed=True, audit={"reason": "not-a-removal"})
+        verdict = await self._judge_in_time(review.removal, is_authenticated=is_authenticated)
+        _log_verdict(review, review.removal, verdict)
+        return answer_review(
+            review,
+            allowed=verdict.allowed,
+            message=verdict.message,
+            warnings=verdict.warnings,
+            audit={"reason": verdict.reason},
+        )
+
+    async def _judge_in_time(self, removal: Removal, *, is_authenticated: bool) -> RemovalVerdict:
+        if exemption := find_request_exemption(removal):
+            return RemovalVerdict(allowed=True, reason=exemption.value)
+        try:
+            async with timeout(ANSWER_SECONDS):
+                return await self._judge(removal, is_authenticated=is_authenticated)
+        except TimeoutError:
+            return _undecided(removal, f"the API server did not answer within {ANSWER_SECONDS:g} s")
+        except LastcallError as error:
+            return _undecided(removal, str(error))
+
+    async def _judge(self, removal: Removal, *, is_authenticated: bool) -> RemovalVerdict:
+        facts = await self._facts.read_removal_facts(removal, fresh=False)
+        verdict = judge_removal(removal, facts, self._now())
+        if verdict.needs_fresh_facts:
+            facts = await self._facts.read_removal_facts(removal, fresh=True)
+            verdict = judge_removal(removal, facts, self._now())
+        if is_authenticated and verdict.record and verdict.policy:
+            await self._record(removal, facts, verdict.policy, verdict.record)
+        return verdict
+
+    async def _record(self, removal: Removal, facts: GuardFacts, policy: GuardPolicy, record: HeldPod) -> None:
+        """Records the request in the policy as it is stored now: another pod may have taken the place meanwhile."""
+
+        def change(current: GuardPolicy, _: HeldPod | None) -> HeldPod | None:
+            others = tuple(one for one in facts.policies if one.metadata.uid != current.metadata.uid)
+            return judge_removal(removal, replace(facts, policies=(*others, current)), self._now()).record
+
+        await self._records.change_entry(policy, record.uid, change)
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.wall(), UTC)
+
+
+def _undecided(removal: Removal, why: str) -> RemovalVerdict:
+    message = f"pod {removal.namespace}/{removal.name} is held: the guard cannot decide now ({why}); ask again"
+    return RemovalVerdict(allowed=False, reason="undecided", message=message)
+
+
+def _log_verdict(review: Review, removal: Removal, verdict: RemovalVerdict) -> None:
+    log.info(
+        "%s of pod %s/%s by %s is %s: %s",
+        removal.kind.value,
+        removal.namespace,
+        removal.name,
+        removal.user.username or "an unknown user",
+        "allowed" if verdict.allowed else "refused",
+        verdict.reason if verdict.allowed else verdict.message,
+    )

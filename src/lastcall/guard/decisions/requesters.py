@@ -1,0 +1,33 @@
+"""Who asks for the removal of a pod, and when he counts as gone (pure)."""
+
+from datetime import datetime, timedelta
+
+from lastcall.model.guard_policy import GuardPolicy, HeldPod, PreparationState, RequestedRemoval
+
+ABANDONED_SECONDS = 1200.0
+"""Silence after which a request counts as given up. The controllers of Kubernetes ask again after 1,000 seconds at most."""
+
+_CONTROLLERS = "system:serviceaccount:kube-system:"
+_WORKLOADS = ("statefulset-controller", "replicaset-controller")
+
+
+def is_workload_controller(username: str) -> bool:
+    """Whether it is the controller of a kind whose wish can be read again: a StatefulSet or a ReplicaSet."""
+    return username in {_CONTROLLERS + one for one in _WORKLOADS}
+
+
+def abandoned_at(held: HeldPod, policy: GuardPolicy) -> datetime | None:
+    """When the request counts as given up, unless it is repeated; None while that cannot be said.
+
+    Who evicts asks again and again. Who deletes is not expected to ask again before the application is ready, or the
+    policy's limit is over.
+    """
+    last = held.last_request_at or held.since
+    if last is None:
+        return None
+    if held.request is not RequestedRemoval.EVICTION:
+        if held.state is PreparationState.PREPARING:
+            return None
+        limit = timedelta(seconds=policy.spec.hold_limit_seconds or 0)
+        last = max(last, held.ready_at or last, (held.since or last) + limit)
+    return last + timedelta(seconds=ABANDONED_SECONDS)

@@ -1,0 +1,81 @@
+"""Port for the cluster as the guard sees it; ``adapters.kube.guard_cluster`` implements it."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from lastcall.model.admission import Removal
+from lastcall.model.guard_facts import GuardFacts
+from lastcall.model.guard_policy import GuardPolicy, HeldPod
+from lastcall.model.pods import Pod
+from lastcall.ports.guard import GuardProvider
+
+EntryChange = Callable[[GuardPolicy, HeldPod | None], HeldPod | None]
+"""What becomes of a pod's entry in the policy as it is stored now; None leaves it as it is."""
+
+
+class GuardFactsReader(Protocol):
+    """Reads what decides about deletions. Errors are those of the API client."""
+
+    async def read_removal_facts(self, removal: Removal, *, fresh: bool) -> GuardFacts:
+        """The surroundings of one removal.
+
+        ``fresh``: GuardPolicies and pods are read now; otherwise all may be some seconds old.
+        """
+        ...
+
+    async def read_namespace_facts(self, namespace: str) -> GuardFacts:
+        """All pods, workloads and GuardPolicies of a namespace. GuardPolicies are read now, the rest may be older."""
+        ...
+
+
+class GuardRecords(Protocol):
+    """The entries of held pods in the status of GuardPolicies."""
+
+    async def change_entry(self, policy: GuardPolicy, uid: str, change: EntryChange) -> HeldPod | None:
+        """Changes one entry by compare-and-set: ``change`` is asked again after each conflict.
+
+        Returns the entry as it is stored afterwards; None if the policy or the entry is gone.
+        """
+        ...
+
+    async def remove_entry(self, policy: GuardPolicy, uid: str) -> None:
+        """Removes one entry. Without effect if it is gone."""
+        ...
+
+
+class GuardActions(Protocol):
+    """What the guard does besides."""
+
+    async def delete_pod(self, pod: Pod, grace: int | None) -> None:
+        """Deletes exactly this pod, as the releaser. Without effect if it is gone. Errors are those of the API client."""
+        ...
+
+    async def write_event(self, pod: Pod, reason: str, message: str, *, is_warning: bool) -> None:
+        """Writes an Event on the pod and on its owner; an error is logged."""
+        ...
+
+
+class GuardPolicies(Protocol):
+    """The GuardPolicies of the cluster, as last heard of."""
+
+    @property
+    def by_key(self) -> Mapping[tuple[str, str], GuardPolicy]:
+        """All of them by namespace and name."""
+        ...
+
+    @property
+    def changes(self) -> int:
+        """How many changes were heard of; -1 as long as the policies were not listed."""
+        ...
+
+    async def wait_for_change(self, seen: int) -> int:
+        """Waits until the number of changes is another than ``seen``, and returns it."""
+        ...
+
+
+class GuardProviders(Protocol):
+    """Providers of GuardPolicies."""
+
+    def make_policy_provider(self, policy: GuardPolicy) -> GuardProvider:
+        """The provider with the policy's settings. InvalidInput names each violation."""
+        ...

@@ -1,0 +1,350 @@
+"""A cluster in virtual time with one guarded application: API server, StatefulSet, application, guards, clients.
+
+The ground truth is kept apart from what the guard records: which member has the work, and what was lost when a pod went.
+"""
+
+import asyncio
+import json
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+from support.guard.reviews import PERSON, deletion, eviction
+
+from lastcall.aio import cancel_and_wait
+from lastcall.errors import Conflict, LastcallError, NotFound, Unavailable
+from lastcall.guard.controller.preparation_controller import PreparationController
+from lastcall.guard.controller.preparation_worker import WorkerPorts
+from lastcall.guard.controller.review_service import ReviewService
+from lastcall.guard.decisions.request_record import put_entry
+from lastcall.model.guard_facts import (
+    GuardedMetadata,
+    GuardedNamespace,
+    GuardedNode,
+    GuardFacts,
+    WorkloadOwner,
+    WorkloadSpec,
+    WorkloadStatus,
+)
+from lastcall.model.guard_policy import GuardPolicy, GuardPolicyMeta, GuardSpec
+from lastcall.model.pods import ObjectMetadata, OwnerReference, Pod, PodSpec, PodStatus, StatusCondition
+from lastcall.model.selectors import LabelSelector
+from lastcall.names import GUARD_ENABLED, GUARD_RELEASER
+from lastcall.ports.guard import MemberHealth, PreparationProgress, PreparationReport
+from lastcall_lab.virtual import VirtualClock
+
+START_UP = 20.0
+"""Seconds until a new pod is ready."""
+
+
+class Application:
+    """The provider, and what it prepares. A member that goes while it has work of its own loses it."""
+
+    is_reversible = True
+
+    def __init__(self, world):
+        self._world = world
+        self.moves = {}
+        """When the work of each member, by uid, began to move; after ``seconds`` it is gone."""
+        self.seconds = 5.0
+        self.delay = 0.05
+        """Seconds of each answer."""
+        self._is_frozen = self.is_silent = self.is_short = False
+        self.calls = []
+        self.safe_at = {}
+
+    async def _answer(self, call, member):
+        self.calls.append((self._world.clock.boottime(), call, member.pod.metadata.uid))
+        await self._world.clock.sleep(self.delay)
+        if self.is_silent:
+            raise Unavailable("no answer")
+
+    async def check_health(self, member):
+        await self._answer("health", member)
+        ready = sum(_is_ready(one) for one in (member.pod, *member.others))
+        if self.is_short or ready < self._world.replicas:
+            return MemberHealth(is_healthy=False, message=f"{ready} of {self._world.replicas} members")
+        return MemberHealth(is_healthy=True)
+
+    async def prepare(self, member):
+        await self._answer("prepare", member)
+        self.moves.setdefault(member.pod.metadata.uid, self._world.clock.boottime())
+
+    async def check_progress(self, member):
+        await self._answer("progress", member)
+        began = self.moves.get(member.pod.metadata.uid)
+        if began is None:
+            return PreparationReport(progress=PreparationProgress.LOST, message="not prepared")
+        if self.is_frozen:
+            return PreparationReport(progress=PreparationProgress.STALLED, message="a replica does not follow")
+        done = (self._world.clock.boottime() - began) / self.seconds
+        if done < 1:
+            return PreparationReport(progress=PreparationProgress.PREPARING, percent=int(100 * done))
+        return PreparationReport(progress=PreparationProgress.READY)
+
+    async def cancel(self, member):
+        await self._answer("cancel", member)
+        self.lose_preparations(member.pod.metadata.uid)
+
+    async def release(self, member):
+        await self._answer("release", member)
+        self.lose_preparations(member.pod.metadata.uid)
+
+    @property
+    def is_frozen(self):
+        return self._is_frozen
+
+    @is_frozen.setter
+    def is_frozen(self, value):
+        self._note_safe()
+        self._is_frozen = value
+
+    def lose_preparations(self, *uids):
+        """Those of these members, or all, do not stand any more."""
+        self._note_safe()
+        for uid in uids or list(self.moves):
+            self.moves.pop(uid, None)
+
+    def _note_safe(self):
+        """Before something changes: who has nothing to lose until now."""
+        now = self._world.clock.boottime()
+        self.safe_at.update({uid: now for uid in self.moves if self._has_moved(uid)})
+
+    def was_safe(self, uid):
+        """The ground truth: whether it had nothing to lose when it was last verified.
+
+        That counts for ten seconds, and an answer takes one.
+        """
+        return self._has_moved(uid) or self._world.clock.boottime() - self.safe_at.get(uid, -100) <= 11.5
+
+    def _has_moved(self, uid):
+        began = self.moves.get(uid)
+        return began is not None and not self.is_frozen and self._world.clock.boottime() - began >= self.seconds
+
+
+class GuardWorld:
+    """Implements the ports of the guard. ``trouble`` is called before each request to the API server, and may raise."""
+
+    def __init__(self, *, replicas=3, trouble=None, **spec):
+        self.clock = VirtualClock()
+        self.replicas = replicas
+        self.trouble = trouble or (lambda verb: None)
+        self.application = Application(self)
+        self.pods = {}
+        self.revision = "old"
+        """The pods' revision that the StatefulSet wants."""
+        self.made = 0
+        self.changes = 0
+        self._changed = asyncio.Event()
+        self.events, self.went, self.reviews, self.removals = [], [], [], []
+        self.replaced = []
+        """When a successor of a member was ready."""
+        meta = GuardPolicyMeta(name="db", namespace="shop", uid="uid-policy", resource_version="1")
+        self.policy = GuardPolicy(
+            metadata=meta,
+            spec=GuardSpec(provider={"model": {}}, selector=LabelSelector(match_labels={"app": "db"}), **spec),
+        )
+        self.guards = [ReviewService(self, self, self.clock) for _ in range(2)]
+        self.ports = WorkerPorts(facts=self, records=self, actions=self, providers=self, clock=self.clock)
+        self.leader = None
+        self._remembered = (-10, None)
+        for number in range(replicas):
+            self.make_pod(f"db-{number}", is_ready=True)
+
+    # -- the cluster ---------------------------------------------------------------------------------------------------
+
+    def make_pod(self, name, *, is_ready=False):
+        self.made += 1
+        owner = OwnerReference(kind="StatefulSet", name="db", uid="uid-set", controller=True)
+        meta = ObjectMetadata(
+            name=name,
+            namespace="shop",
+            uid=f"{name}-{self.made}",
+            labels={"app": "db", "controller-revision-hash": self.revision},
+            owner_references=(owner,),
+        )
+        ready = StatusCondition(type="Ready", status="True" if is_ready else "False")
+        status = PodStatus(phase="Running", conditions=(ready,))
+        self.pods[name] = Pod(metadata=meta, spec=PodSpec(node_name="n1"), status=status)
+
+    def facts(self):
+        spec, status = (
+            WorkloadSpec(replicas=self.replicas),
+            WorkloadStatus(self.replicas, update_revision=self.revision),
+        )
+        owner = WorkloadOwner(
+            kind="StatefulSet", metadata=GuardedMetadata(name="db", uid="uid-set"), spec=spec, status=status
+        )
+        namespace = GuardedNamespace(metadata=GuardedMetadata(name="shop", labels={GUARD_ENABLED: "true"}))
+        return GuardFacts(
+            pods=tuple(self.pods.values()),
+            namespaces={"shop": namespace},
+            nodes={"n1": GuardedNode(metadata=GuardedMetadata(name="n1"))},
+            owners={"uid-set": owner},
+            policies=(self.policy,) if self.policy else (),
+        )
+
+    async def run_stateful_set(self):
+        """Makes the pods that are missing, one at a time, and finishes those that are terminating."""
+        while True:
+            await self.clock.sleep(1)
+            for number in range(self.replicas):
+                if f"db-{number}" not in self.pods:
+                    self.make_pod(f"db-{number}")
+                    await self.clock.sleep(START_UP)
+                    self._set_ready(f"db-{number}")
+                    self.replaced.append(self.clock.boottime())
+                    break
+
+    def _set_ready(self, name):
+        if (pod := self.pods.get(name)) is None:
+            return
+        status = replace(pod.status, conditions=(StatusCondition(type="Ready", status="True"),))
+        self.pods[name] = replace(pod, status=status)
+
+    async def remove(self, name, *, by):
+        """What the API server and the kubelet do with an allowed deletion."""
+        pod = self.pods[name]
+        stamp = datetime.fromtimestamp(self.clock.wall(), UTC).isoformat()
+        self.pods[name] = replace(pod, metadata=replace(pod.metadata, deletion_timestamp=stamp))
+        self.went.append((self.clock.boottime(), pod.metadata.uid, self.application.was_safe(pod.metadata.uid), by))
+        await self.clock.sleep(3)
+        self.pods.pop(name, None)
+
+    async def ask(self, name, *, user=PERSON, evict=False, guard=0):
+        """One request of a client: whether it was allowed, and the message. What is allowed is carried out."""
+        pod = self.pods.get(name)
+        if pod is None or pod.metadata.deletion_timestamp:
+            return True, "gone"
+        meta = {"name": name, "namespace": "shop", "uid": pod.metadata.uid, "labels": pod.metadata.labels}
+        meta["ownerReferences"] = [{"kind": "StatefulSet", "name": "db", "uid": "uid-set", "controller": True}]
+        subject = {"metadata": meta, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}
+        review = eviction(name, user=user) if evict else deletion(subject, user=user)
+        answer = (await self.guards[guard].answer(json.dumps(review).encode()))["response"]
+        self.reviews.append((self.clock.boottime(), name, answer))
+        if answer["allowed"]:
+            self.removals.append(asyncio.ensure_future(self.remove(name, by="client")))
+        return answer["allowed"], answer.get("status", {}).get("message", "")
+
+    async def ask_until_gone(self, name, *, every=5.0, most=400, **how):
+        """As a drain, or a controller that is patient. How many times it was refused."""
+        uid = self.pods[name].metadata.uid
+        for refused in range(most):
+            pod = self.pods.get(name)
+            if pod is None or pod.metadata.uid != uid or pod.metadata.deletion_timestamp:
+                return refused
+            await self.ask(name, **how)
+            await self.clock.sleep(every)
+        raise AssertionError(f"{name} is held for ever: {self.policy.status}")
+
+    # -- the leader ----------------------------------------------------------------------------------------------------
+
+    def lead(self):
+        self.leader = asyncio.ensure_future(PreparationController(self.ports, self).run())
+
+    async def kill_leader(self):
+        if self.leader:
+            await cancel_and_wait(self.leader)
+        self.leader = None
+
+    # -- ports ---------------------------------------------------------------------------------------------------------
+
+    async def read_removal_facts(self, removal, *, fresh):
+        await self._request("list")
+        return self.facts() if fresh else self._recent_facts()
+
+    async def read_namespace_facts(self, namespace):
+        await self._request("list")
+        return replace(self._recent_facts(), policies=self.facts().policies)
+
+    def _recent_facts(self):
+        """As old as the port allows."""
+        now = self.clock.boottime()
+        if now - self._remembered[0] > 2:
+            self._remembered = now, self.facts()
+        return self._remembered[1]
+
+    async def _request(self, verb):
+        self.trouble(verb)
+        await self.clock.sleep(0.01)
+
+    async def change_entry(self, policy, uid, change):
+        for _ in range(20):
+            await self._request("get")
+            current = self.policy
+            if current is None:
+                return None
+            entry = change(current, current.find_pod(uid))
+            if entry is None:
+                return current.find_pod(uid)
+            try:
+                await self._write(current, put_entry(current, entry))
+            except Conflict:
+                continue
+            return entry
+        raise Conflict("too many conflicts")
+
+    async def remove_entry(self, policy, uid):
+        await self._request("get")
+        current = self.policy
+        await self._write(current, tuple(one for one in current.status.pods if one.uid != uid))
+
+    async def _write(self, current, pods):
+        await self._request("update")
+        if self.policy is None:
+            raise NotFound("gone")
+        if self.policy.metadata.resource_version != current.metadata.resource_version:
+            raise Conflict("the object has been modified")
+        meta = replace(current.metadata, resource_version=str(int(current.metadata.resource_version) + 1))
+        self.put_policy(replace(current, metadata=meta, status=replace(current.status, pods=pods)))
+
+    def put_policy(self, policy):
+        self.policy = policy
+        self.changes += 1
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    @property
+    def by_key(self):
+        return {("shop", "db"): self.policy} if self.policy else {}
+
+    async def wait_for_change(self, seen):
+        while self.changes == seen:
+            await self._changed.wait()
+        return self.changes
+
+    async def delete_pod(self, pod, grace):
+        self.trouble("delete")
+        answer = await self.guards[0].answer(
+            json.dumps(deletion({"metadata": {"name": pod.metadata.name}}, user={"username": GUARD_RELEASER})).encode()
+        )
+        assert answer["response"]["allowed"]
+        live = self.pods.get(pod.metadata.name)
+        if live and live.metadata.uid == pod.metadata.uid and not live.metadata.deletion_timestamp:
+            self.removals.append(asyncio.ensure_future(self.remove(pod.metadata.name, by="nudge")))
+
+    async def write_event(self, pod, reason, message, *, is_warning):
+        self.events.append((reason, message))
+
+    def make_policy_provider(self, policy):
+        return self.application
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def entry(self, name):
+        return next((one for one in reversed(self.policy.status.pods) if one.name == name), None)
+
+    async def sleep(self, seconds):
+        await self.clock.sleep(seconds)
+
+    async def close(self):
+        await self.kill_leader()
+        with suppress(LastcallError):
+            await cancel_and_wait(*self.removals)
+
+
+def _is_ready(pod):
+    conditions = pod.status.conditions or ()
+    return pod.metadata.deletion_timestamp is None and any(
+        one.type == "Ready" and one.status == "True" for one in conditions
+    )
