@@ -270,10 +270,11 @@ def test_what_a_dead_leader_began_is_undone_though_the_application_is_short_now(
 def test_two_pods_whose_application_was_short_do_not_take_one_place():
     async def story(world):
         world.application.is_short = True
-        await asyncio.gather(world.ask("db-0"), world.ask("db-1"))
+        await world.ask("db-0")
+        await world.sleep(3)
         await world.ask("db-1")
-        await world.sleep(2)
-        await world.ask("db-1")
+        assert world.entry("db-1")
+        await world.sleep(3)
         world.application.is_short = False
         world.application.delay = 5  # both are asked about at the same time
         for _ in range(60):
