@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import click
 
-from lastcall.cli import options
+from lastcall.cli import guard_status, options
 from lastcall.cli.options import TimeParam
 
 REVIEW_BYTES = 16 * 2**20
@@ -50,3 +50,6 @@ def review_command(*, state: str, now: datetime | None) -> None:
             audit={"reason": verdict.reason},
         )
     click.echo(json.dumps(answer))
+
+
+command.add_command(guard_status.command)

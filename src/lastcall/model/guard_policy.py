@@ -129,6 +129,8 @@ class GuardStatus(Facts, frozen=True):
     """The pods whose deletion was requested."""
 
     pods: tuple[HeldPod, ...] = ()
+    held_pods: Annotated[int, Meta(ge=0, description="How many pods are held now.")] = 0
+    ready_pods: Annotated[int, Meta(ge=0, description="How many of these are ready to be deleted.")] = 0
 
 
 class GuardPolicyMeta(Facts, frozen=True):
@@ -155,3 +157,9 @@ class GuardPolicy(Facts, frozen=True):
     def find_pod(self, uid: str) -> HeldPod | None:
         """The entry of a pod in the status."""
         return next((one for one in self.status.pods if one.uid == uid), None)
+
+    def put_entry(self, entry: HeldPod) -> tuple[HeldPod, ...]:
+        """The entries of the status with this one, in its old place if it has one."""
+        if self.find_pod(entry.uid) is None:
+            return (*self.status.pods, entry)
+        return tuple(entry if one.uid == entry.uid else one for one in self.status.pods)

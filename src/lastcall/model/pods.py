@@ -25,6 +25,7 @@ Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 class OwnerReference(Facts, frozen=True):
     """The owner of a pod."""
 
+    api_version: str = ""
     kind: str = ""
     name: str = ""
     uid: str = ""

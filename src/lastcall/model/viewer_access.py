@@ -12,7 +12,7 @@ VIEWED: dict[str, tuple[str, ...]] = {
     "batch": ("jobs",),
     "coordination.k8s.io": ("leases",),
     "discovery.k8s.io": ("endpointslices",),
-    "lastcall.dev": ("fencepolicies", "nodeshutdowns"),
+    "lastcall.dev": ("fencepolicies", "guardpolicies", "nodeshutdowns"),
     "policy": ("poddisruptionbudgets",),
     "scheduling.k8s.io": ("priorityclasses",),
     "storage.k8s.io": ("csinodes", "storageclasses", "volumeattachments"),

@@ -16,7 +16,6 @@ from lastcall.errors import Conflict, LastcallError, NotFound, Unavailable
 from lastcall.guard.controller.preparation_controller import PreparationController
 from lastcall.guard.controller.preparation_worker import WorkerPorts
 from lastcall.guard.controller.review_service import ReviewService
-from lastcall.guard.decisions.request_record import put_entry
 from lastcall.model.guard_facts import (
     GuardedMetadata,
     GuardedNamespace,
@@ -278,7 +277,7 @@ class GuardWorld:
             if entry is None:
                 return current.find_pod(uid)
             try:
-                await self._write(current, put_entry(current, entry))
+                await self._write(current, current.put_entry(entry))
             except Conflict:
                 continue
             return entry

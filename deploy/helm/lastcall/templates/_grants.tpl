@@ -631,6 +631,7 @@
   - lastcall.dev
   resources:
   - fencepolicies
+  - guardpolicies
   - nodeshutdowns
   verbs:
   - get

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from lastcall.adapters.kube.client import Client
-from lastcall.adapters.kube.resources import REPLICA_SETS, dict_resource
+from lastcall.adapters.kube.resources import REPLICA_SETS, REPLICATION_CONTROLLERS
 from lastcall.errors import NotFound, Unavailable
 from lastcall.model.base import Facts
 from lastcall.model.pods import Int32, Int64, Pod
@@ -38,7 +38,7 @@ class ReplicaOwner(Facts, frozen=True):
 
 _RESOURCES = {
     "ReplicaSet": REPLICA_SETS.with_shape(ReplicaOwner),
-    "ReplicationController": dict_resource("", "v1", "replicationcontrollers").with_shape(ReplicaOwner),
+    "ReplicationController": REPLICATION_CONTROLLERS.with_shape(ReplicaOwner),
 }
 
 

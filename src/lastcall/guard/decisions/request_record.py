@@ -44,13 +44,6 @@ def record_request(
     )
 
 
-def put_entry(policy: GuardPolicy, entry: HeldPod) -> tuple[HeldPod, ...]:
-    """The entries of the policy's status with this one, in its old place if it has one."""
-    if policy.find_pod(entry.uid) is None:
-        return (*policy.status.pods, entry)
-    return tuple(entry if one.uid == entry.uid else one for one in policy.status.pods)
-
-
 def _repeat_request(held: HeldPod, removal: Removal, now: datetime) -> HeldPod | None:
     """The last request counts. That of a workload's controller is not replaced by another's: it is nudged when ready."""
     by_controller = is_workload_controller(removal.user.username)

@@ -1,0 +1,172 @@
+"""What decides about the deletion of guarded pods, read from the API server: no mirror of the cluster is kept."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from msgspec.structs import replace
+
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.recent_reads import RecentReads
+from lastcall.adapters.kube.resources import (
+    BUDGETS,
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    GUARD_POLICIES,
+    JOBS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    ApiResource,
+)
+from lastcall.errors import NotFound
+from lastcall.model.admission import Removal, RemovalKind
+from lastcall.model.base import Facts
+from lastcall.model.budgets import Budget
+from lastcall.model.guard_facts import (
+    GuardedMetadata,
+    GuardedNamespace,
+    GuardedNode,
+    GuardFacts,
+    WorkloadOwner,
+    WorkloadSpec,
+    WorkloadStatus,
+)
+from lastcall.model.guard_policy import GuardPolicy
+from lastcall.model.pods import OwnerReference, Pod
+from lastcall.ports.node import Clock
+
+T = TypeVar("T")
+
+RECENT_SECONDS = 2.0
+"""So old may be what a refusal is decided on."""
+
+
+class _ListedOwner(Facts, frozen=True):
+    """An object of a list, which does not say its kind."""
+
+    metadata: GuardedMetadata
+    spec: WorkloadSpec | None = None
+    status: WorkloadStatus | None = None
+
+
+_PODS, _POLICIES, _BUDGETS = PODS.with_shape(Pod), GUARD_POLICIES.with_shape(GuardPolicy), BUDGETS.with_shape(Budget)
+_LISTED: Final[Mapping[tuple[str, str], ApiResource[_ListedOwner]]] = {
+    ("apps", "StatefulSet"): STATEFUL_SETS.with_shape(_ListedOwner),
+    ("apps", "ReplicaSet"): REPLICA_SETS.with_shape(_ListedOwner),
+    ("apps", "Deployment"): DEPLOYMENTS.with_shape(_ListedOwner),
+}
+"""By API group and kind: workloads that are listed, since their other pods matter too."""
+_READ: Final[Mapping[tuple[str, str], ApiResource[_ListedOwner]]] = {
+    ("apps", "DaemonSet"): DAEMON_SETS.with_shape(_ListedOwner),
+    ("batch", "Job"): JOBS.with_shape(_ListedOwner),
+    ("batch", "CronJob"): CRON_JOBS.with_shape(_ListedOwner),
+    ("", "ReplicationController"): REPLICATION_CONTROLLERS.with_shape(_ListedOwner),
+}
+"""The same for owners that are read one by one. Others may not be read: they count as existing."""
+
+
+class KubeGuardFacts:
+    """``ports.guard_cluster.GuardFactsReader``. Needs get and list on what it reads, in all guarded namespaces."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._recent = RecentReads(clock)
+
+    async def read_removal_facts(self, removal: Removal, *, fresh: bool) -> GuardFacts:
+        """``GuardFactsReader.read_removal_facts``."""
+        seconds = 0.0 if fresh else RECENT_SECONDS
+        policies = await self._list(_POLICIES, removal.namespace, seconds)
+        if not policies:
+            return await self._unguarded_facts(removal, seconds)
+        facts = await self._read_namespace(removal.namespace, policies, seconds)
+        pod = removal.pod or facts.find_pod(removal.namespace, removal.name)
+        if pod is None:
+            return facts
+        owners = await self._complete_owners(pod, facts.owners)
+        node = await self._find(NODES.with_shape(GuardedNode), pod.spec.node_name) if pod.spec.node_name else None
+        evicts = removal.kind is RemovalKind.EVICTION
+        budgets = await self._list(_BUDGETS, removal.namespace, seconds) if evicts else ()
+        nodes = {pod.spec.node_name: node} if node else {}
+        return replace(facts, owners=owners, nodes=nodes, budgets=tuple(budgets))
+
+    async def read_namespace_facts(self, namespace: str) -> GuardFacts:
+        """``GuardFactsReader.read_namespace_facts``."""
+        policies = await self._list(_POLICIES, namespace, 0.0)
+        return await self._read_namespace(namespace, policies, RECENT_SECONDS)
+
+    async def _unguarded_facts(self, removal: Removal, seconds: float) -> GuardFacts:
+        """An eviction does not show its pod, whose annotation may name a policy that does not exist."""
+        pods = [removal.pod] if removal.pod else await self._list(_PODS, removal.namespace, seconds)
+        return GuardFacts(pods=tuple(pods))
+
+    async def _read_namespace(self, name: str, policies: Sequence[GuardPolicy], pod_seconds: float) -> GuardFacts:
+        pods, namespace, lists = await asyncio.gather(
+            self._list(_PODS, name, pod_seconds),
+            self._find(NAMESPACES.with_shape(GuardedNamespace), name),
+            asyncio.gather(*(self._list(resource, name, RECENT_SECONDS) for resource in _LISTED.values())),
+        )
+        kinds = [kind for _, kind in _LISTED]
+        return GuardFacts(
+            pods=tuple(pods),
+            namespaces={name: namespace} if namespace else {},
+            owners=dict(_owner_items(zip(kinds, lists, strict=True))),
+            policies=tuple(policies),
+        )
+
+    async def _complete_owners(self, pod: Pod, owners: Mapping[str, WorkloadOwner]) -> Mapping[str, WorkloadOwner]:
+        """With the owners of this pod that are of other kinds than those that are listed."""
+        known = dict(owners)
+        reference = _controller(pod.metadata.owner_references)
+        seen: set[str] = set()
+        while reference and reference.uid not in seen:
+            seen.add(reference.uid)
+            if reference.uid not in known:
+                owner = await self._read_owner(reference, pod.metadata.namespace)
+                if owner is None:
+                    break
+                known[reference.uid] = owner
+            reference = _controller(known[reference.uid].metadata.owner_references)
+        return known
+
+    async def _read_owner(self, reference: OwnerReference, namespace: str) -> WorkloadOwner | None:
+        """The owner; None if it does not exist. One that cannot be read counts as existing."""
+        kind = (reference.api_version.rpartition("/")[0], reference.kind)
+        if kind in _LISTED:
+            return None
+        if kind not in _READ:
+            metadata = GuardedMetadata(name=reference.name, namespace=namespace, uid=reference.uid)
+            return WorkloadOwner(kind=reference.kind, metadata=metadata)
+        found = await self._find(_READ[kind], reference.name, namespace)
+        return _with_kind(reference.kind, found) if found and found.metadata.uid == reference.uid else None
+
+    async def _list(self, resource: ApiResource[T], namespace: str, seconds: float) -> Sequence[T]:
+        async def load() -> Sequence[T]:
+            return (await self._client.list(resource, namespace=namespace)).items
+
+        return await self._recent.read(resource.path(namespace), load, seconds=seconds)
+
+    async def _find(self, resource: ApiResource[T], name: str, namespace: str = "") -> T | None:
+        async def load() -> T | None:
+            try:
+                return await self._client.get(resource, name, namespace=namespace)
+            except NotFound:
+                return None
+
+        return await self._recent.read(resource.path(namespace, name), load, seconds=RECENT_SECONDS)
+
+
+def _owner_items(lists: Iterable[tuple[str, Sequence[_ListedOwner]]]) -> Iterable[tuple[str, WorkloadOwner]]:
+    return ((one.metadata.uid, _with_kind(kind, one)) for kind, listed in lists for one in listed)
+
+
+def _with_kind(kind: str, owner: _ListedOwner) -> WorkloadOwner:
+    return WorkloadOwner(kind=kind, metadata=owner.metadata, spec=owner.spec, status=owner.status)
+
+
+def _controller(references: Any) -> OwnerReference | None:
+    return next((one for one in references or () if one.controller), None)

@@ -1,0 +1,153 @@
+"""The status of GuardPolicies at the API server, and what the guard does to pods."""
+
+import hashlib
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import EVENTS, GUARD_POLICIES, PODS, Object, WrittenObject
+from lastcall.errors import Conflict, LastcallError, NotFound
+from lastcall.model.guard_policy import GuardPolicy, HeldPod, PreparationState
+from lastcall.model.pods import Pod
+from lastcall.ports.guard_cluster import EntryChange
+from lastcall.ports.node import Clock
+
+COMPONENT: Final = "lastcall-guard"
+
+_POLICIES = GUARD_POLICIES.with_shape(GuardPolicy)
+_EVENTS = EVENTS.with_shape(WrittenObject)
+
+_MOST_CONFLICTS = 20
+"""So often is a write tried: replicas and leader write the same object, each for a moment."""
+
+StatusChange = Callable[[GuardPolicy], tuple[HeldPod, ...] | None]
+"""The entries that are wanted; None to leave them as they are."""
+
+log = logging.getLogger(__name__)
+
+
+class KubeGuardRecords:
+    """``ports.guard_cluster.GuardRecords``. Needs get on guardpolicies, and patch on their status."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def change_entry(self, policy: GuardPolicy, uid: str, change: EntryChange) -> HeldPod | None:
+        """``GuardRecords.change_entry``. Conflict if others write all the time."""
+
+        def change_all(current: GuardPolicy) -> tuple[HeldPod, ...] | None:
+            entry = change(current, current.find_pod(uid))
+            return None if entry is None else current.put_entry(entry)
+
+        stored = await self._change_status(policy, change_all)
+        return stored.find_pod(uid) if stored else None
+
+    async def remove_entry(self, policy: GuardPolicy, uid: str) -> None:
+        """``GuardRecords.remove_entry``."""
+
+        def change_all(current: GuardPolicy) -> tuple[HeldPod, ...] | None:
+            kept = tuple(one for one in current.status.pods if one.uid != uid)
+            return kept if len(kept) < len(current.status.pods) else None
+
+        await self._change_status(policy, change_all)
+
+    async def _change_status(self, policy: GuardPolicy, change: StatusChange) -> GuardPolicy | None:
+        """The policy as it is stored afterwards; None if it is gone, or another one has its name."""
+        name, namespace = policy.name, policy.metadata.namespace
+        for _ in range(_MOST_CONFLICTS):
+            try:
+                current = await self._client.get(_POLICIES, name, namespace=namespace)
+                if current.metadata.uid != policy.metadata.uid:
+                    return None
+                pods = change(current)
+                if pods is None:
+                    return current
+                patch = {"metadata": {"resourceVersion": current.metadata.resource_version}, "status": _status(pods)}
+                return await self._client.patch(_POLICIES, name, patch, namespace=namespace, subresource="status")
+            except Conflict:
+                continue
+            except NotFound:
+                return None
+        raise Conflict(f"the status of GuardPolicy {namespace}/{name} was changed by others {_MOST_CONFLICTS} times")
+
+
+class KubeGuardActions:
+    """``ports.guard_cluster.GuardActions``. ``releaser`` has the right to delete pods, ``client`` that to write Events."""
+
+    def __init__(self, client: Client, releaser: Client, clock: Clock, *, instance: str) -> None:
+        self._client = client
+        self._releaser = releaser
+        self._clock = clock
+        self._instance = instance
+
+    async def delete_pod(self, pod: Pod, grace: int | None) -> None:
+        """``GuardActions.delete_pod``."""
+        metadata = pod.metadata
+        try:
+            await self._releaser.delete(
+                PODS, metadata.name, namespace=metadata.namespace, uid=metadata.uid, grace=grace
+            )
+        except (NotFound, Conflict):
+            return  # it is gone, and another pod may have its name
+
+    async def write_event(self, pod: Pod, reason: str, message: str, *, is_warning: bool) -> None:
+        """``GuardActions.write_event``."""
+        owner = next((one for one in pod.metadata.owner_references or () if one.controller), None)
+        about = [_reference("v1", "Pod", pod.metadata.name, pod.metadata.uid, pod)]
+        if owner:
+            about.append(_reference(owner.api_version, owner.kind, owner.name, owner.uid, pod))
+        for reference in about:
+            event = self._event(reference, reason, f"pod {pod.metadata.name}: {message}", is_warning=is_warning)
+            try:
+                await self._client.create(_EVENTS, event, namespace=pod.metadata.namespace)
+            except LastcallError as error:
+                log.info("the event %s of %s %s is lost: %s", reason, reference["kind"], reference["name"], error)
+
+    def _event(self, about: Object, reason: str, message: str, *, is_warning: bool) -> Object:
+        moment = datetime.fromtimestamp(self._clock.wall(), UTC)
+        seconds = moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+        unique = hashlib.sha256(f"{about['uid']} {reason} {message} {moment.isoformat()}".encode()).hexdigest()[:16]
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{about['name']}.{unique}", "namespace": about["namespace"]},
+            "involvedObject": about,
+            "reason": reason,
+            "message": message[:1024],
+            "type": "Warning" if is_warning else "Normal",
+            "source": {"component": COMPONENT},
+            "reportingComponent": COMPONENT,
+            "reportingInstance": self._instance,
+            "firstTimestamp": seconds,
+            "lastTimestamp": seconds,
+            "count": 1,
+        }
+
+
+def _reference(api_version: str, kind: str, name: str, uid: str, pod: Pod) -> Object:
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": name,
+        "namespace": pod.metadata.namespace,
+        "uid": uid,
+    }
+
+
+def _status(pods: tuple[HeldPod, ...]) -> Object:
+    """The changed fields of the status, as JSON: without fields that say nothing."""
+    held = [one for one in pods if one.state is not PreparationState.RELEASED]
+    return {
+        "pods": [_entry_object(one) for one in pods],
+        "heldPods": len(held),
+        "readyPods": sum(one.state is PreparationState.READY for one in held),
+    }
+
+
+def _entry_object(entry: HeldPod) -> Object:
+    found: Object = msgspec.to_builtins(entry)
+    return {name: value for name, value in found.items() if value is not None and value != ""}

@@ -1,0 +1,317 @@
+"""The guard's view of a cluster and its records, at the lab's API server in virtual time."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from support.guard.reviews import deletion, eviction
+from support.lab.virtual_server import Asked
+
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.guard_facts import KubeGuardFacts
+from lastcall.adapters.kube.guard_policies import KubeGuardPolicies
+from lastcall.adapters.kube.guard_records import KubeGuardActions, KubeGuardRecords
+from lastcall.adapters.kube.recent_reads import RecentReads
+from lastcall.aio import cancel_and_wait
+from lastcall.errors import Unavailable
+from lastcall.guard.decisions.reservations import application_of
+from lastcall.model.admission import parse_review
+from lastcall.model.guard_policy import GuardPolicy, HeldPod, PreparationState
+from lastcall_lab import virtual
+from lastcall_lab.apiserver.server.in_process import InProcessTransport
+
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "guardpolicies.lastcall.dev"},
+    "spec": {
+        "group": "lastcall.dev",
+        "scope": "Namespaced",
+        "names": {"plural": "guardpolicies", "kind": "GuardPolicy"},
+        "versions": [
+            {
+                "name": "v1alpha1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
+POLICIES = "/apis/lastcall.dev/v1alpha1/namespaces/shop/guardpolicies"
+WHEN = datetime(2026, 11, 28, 12, 0, tzinfo=UTC)
+
+
+class CountedTransport(InProcessTransport):
+    """Counts what is asked; ``fails`` names paths that are not answered."""
+
+    def __init__(self, server):
+        super().__init__(server)
+        self.asked, self.fails = [], ()
+
+    async def request(self, method, target, headers, body, *, stream=False):
+        path = target.partition("?")[0]
+        self.asked.append(f"{method} {path.rpartition('/')[2]}")
+        if any(path.endswith(one) for one in self.fails):
+            raise Unavailable("no answer")
+        return await super().request(method, target, headers, body, stream=stream)
+
+
+class Shop:
+    """A namespace with a StatefulSet of two pods, and a policy."""
+
+    def __init__(self):
+        self.clock = virtual.VirtualClock()
+        self.server = Asked(self.clock)
+        self.transport = CountedTransport(self.server)
+        self.client = Client(self.transport)
+        self.facts = KubeGuardFacts(self.client, self.clock)
+        self.records = KubeGuardRecords(self.client)
+
+    async def fill(self):
+        good = self.server.good
+        await good("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
+        await self.clock.sleep(10)
+        await good(
+            "POST",
+            "/api/v1/namespaces",
+            {"metadata": {"name": "shop", "labels": {"lastcall.dev/guard-enabled": "true"}}},
+        )
+        await good("POST", "/api/v1/nodes", {"metadata": {"name": "n1"}})
+        await good("POST", "/api/v1/namespaces/shop/serviceaccounts", {"metadata": {"name": "default"}})
+        template = {"metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}}
+        spec = {"selector": {"matchLabels": {"app": "db"}}, "serviceName": "db", "template": template, "replicas": 2}
+        self.set = await good(
+            "POST", "/apis/apps/v1/namespaces/shop/statefulsets", {"metadata": {"name": "db"}, "spec": spec}
+        )
+        self.pods = [await self.make_pod(f"db-{number}", "apps/v1", "StatefulSet", self.set) for number in range(2)]
+        policy = {
+            "apiVersion": "lastcall.dev/v1alpha1",
+            "kind": "GuardPolicy",
+            "metadata": {"name": "db"},
+            "spec": {"selector": {"matchLabels": {"app": "db"}}, "provider": {"http": {}}},
+        }
+        await good("POST", POLICIES, policy)
+        return self
+
+    async def make_pod(self, name, version, kind, owner):
+        reference = {"apiVersion": version, "kind": kind, "controller": True}
+        reference |= {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
+        pod = {
+            "metadata": {"name": name, "labels": {"app": "db"}, "ownerReferences": [reference]},
+            "spec": {"nodeName": "n1", "containers": [{"name": "a", "image": "b"}]},
+        }
+        return await self.server.good("POST", "/api/v1/namespaces/shop/pods", pod)
+
+    async def policy(self):
+        return (await self.facts.read_namespace_facts("shop")).policies[0]
+
+
+def in_shop(test):
+    """Runs the test in virtual time."""
+
+    def run(**arguments):
+        async def main():
+            await test(await Shop().fill(), **arguments)
+
+        virtual.run(main())
+
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
+
+
+def removal(review):
+    return parse_review(json.dumps(review).encode(), "review").removal
+
+
+@in_shop
+async def test_what_surrounds_a_pod_is_read(shop):
+    facts = await shop.facts.read_removal_facts(removal(eviction("db-0")), fresh=False)
+    pod = facts.find_pod("shop", "db-0")
+    assert pod.metadata.uid == shop.pods[0]["metadata"]["uid"]
+    assert application_of(pod, facts.policies[0], facts) == shop.set["metadata"]["uid"]
+    assert facts.owners[shop.set["metadata"]["uid"]].spec.replicas == 2
+    assert list(facts.nodes) == ["n1"]
+    assert facts.namespaces["shop"].metadata.labels["lastcall.dev/guard-enabled"] == "true"
+
+
+@in_shop
+async def test_what_was_read_a_moment_ago_is_not_read_again_unless_it_has_to_be_fresh(shop):
+    asked = removal(eviction("db-0"))
+    await shop.facts.read_removal_facts(asked, fresh=False)
+    shop.transport.asked.clear()
+    await shop.facts.read_removal_facts(asked, fresh=False)
+    assert shop.transport.asked == []
+    await shop.facts.read_removal_facts(asked, fresh=True)
+    assert sorted(shop.transport.asked) == ["GET guardpolicies", "GET poddisruptionbudgets", "GET pods"]
+    await shop.clock.sleep(3)
+    await shop.facts.read_removal_facts(asked, fresh=False)
+    assert len(shop.transport.asked) == 3 + 8
+
+
+@in_shop
+async def test_a_namespace_without_policies_costs_one_request(shop):
+    await shop.server.good("DELETE", f"{POLICIES}/db")
+    found = await shop.facts.read_removal_facts(removal(deletion(shop.pods[0])), fresh=False)
+    assert found.policies == ()
+    assert shop.transport.asked == ["GET guardpolicies"]
+
+
+@in_shop
+async def test_an_owner_of_a_kind_that_may_not_be_read_counts_as_existing(shop):
+    """As one of the same kind in another API group does."""
+    for number, version in enumerate(("kruise.io/v1", "x.example.com/v1")):
+        owner = {"metadata": {"name": "db", "uid": f"uid-{number}"}}
+        pod = await shop.make_pod(f"other-{number}", version, "StatefulSet", owner)
+        facts = await shop.facts.read_removal_facts(removal(deletion(pod)), fresh=False)
+        assert f"uid-{number}" in facts.owners
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "path"),
+    [
+        ("batch/v1", "Job", ""),
+        ("apps/v1", "DaemonSet", ""),
+        ("v1", "ReplicationController", ""),
+        ("apps/v1", "ReplicaSet", ""),
+    ],
+)
+def test_an_owner_that_does_not_exist_is_missing(version, kind, path):
+    @in_shop
+    async def check(shop):
+        pod = await shop.make_pod("job-1", version, kind, {"metadata": {"name": "gone", "uid": "uid-gone"}})
+        facts = await shop.facts.read_removal_facts(removal(deletion(pod)), fresh=False)
+        assert "uid-gone" not in facts.owners
+
+    check()
+
+
+@in_shop
+async def test_a_cluster_that_does_not_answer_is_an_error_and_is_asked_again(shop):
+    asked = removal(deletion(shop.pods[0]))
+    shop.transport.fails = ("/statefulsets",)
+    with pytest.raises(Unavailable):
+        await shop.facts.read_removal_facts(asked, fresh=False)
+    shop.transport.fails = ()
+    assert (await shop.facts.read_removal_facts(asked, fresh=False)).pods
+
+
+def entry(uid, **fields):
+    return HeldPod(name="db-0", uid=uid, state=PreparationState.PREPARING, since=WHEN, **fields)
+
+
+@in_shop
+async def test_an_entry_is_written_changed_and_removed(shop):
+    policy = await shop.policy()
+    await shop.records.change_entry(policy, "u1", lambda _, held: entry("u1", percent=5))
+    await shop.records.change_entry(policy, "u2", lambda _, held: entry("u2"))
+    stored = await shop.server.good("GET", f"{POLICIES}/db")
+    assert stored["status"]["pods"] == [
+        {
+            "attempts": 0,
+            "name": "db-0",
+            "percent": 5,
+            "since": "2026-11-28T12:00:00Z",
+            "state": "Preparing",
+            "uid": "u1",
+        },
+        {"attempts": 0, "name": "db-0", "since": "2026-11-28T12:00:00Z", "state": "Preparing", "uid": "u2"},
+    ]
+    assert (stored["status"]["heldPods"], stored["status"]["readyPods"]) == (2, 0)
+    found = await shop.records.change_entry(policy, "u1", lambda _, held: None)
+    assert found.percent == 5
+    await shop.records.remove_entry(policy, "u1")
+    await shop.records.remove_entry(policy, "u1")
+    assert [one.uid for one in (await shop.policy()).status.pods] == ["u2"]
+
+
+@in_shop
+async def test_two_writers_lose_nothing(shop):
+    policy = await shop.policy()
+    seen = []
+
+    def change(current: GuardPolicy, held):
+        seen.append(len(current.status.pods))
+        return entry("u1")
+
+    original, raced = shop.client.patch, []
+
+    async def patch(*arguments, **more):
+        if not raced:
+            raced.append(1)
+            await KubeGuardRecords(Client(shop.transport)).change_entry(policy, "u2", lambda *_: entry("u2"))
+        return await original(*arguments, **more)
+
+    shop.client.patch = patch
+    await shop.records.change_entry(policy, "u1", change)
+    assert seen == [0, 1], "it decides again on what is stored now"
+    assert {one.uid for one in (await shop.policy()).status.pods} == {"u1", "u2"}
+
+
+@in_shop
+async def test_a_policy_that_is_gone_or_made_anew_is_not_written(shop):
+    policy = await shop.policy()
+    old = (await shop.server.good("GET", f"{POLICIES}/db"))["spec"]
+    await shop.server.good("DELETE", f"{POLICIES}/db")
+    assert await shop.records.change_entry(policy, "u1", lambda *_: entry("u1")) is None
+    again = {"apiVersion": "lastcall.dev/v1alpha1", "kind": "GuardPolicy", "metadata": {"name": "db"}, "spec": old}
+    await shop.server.good("POST", POLICIES, again)
+    assert await shop.records.change_entry(policy, "u1", lambda *_: entry("u1")) is None
+    assert (await shop.policy()).status.pods == ()
+
+
+@in_shop
+async def test_exactly_one_pod_is_deleted_and_events_stand_on_pod_and_owner(shop):
+    actions = KubeGuardActions(shop.client, shop.client, shop.clock, instance="me")
+    facts = await shop.facts.read_namespace_facts("shop")
+    pod = facts.find_pod("shop", "db-0")
+    await actions.write_event(pod, "PreparationStalled", "a replica does not follow", is_warning=True)
+    found = (await shop.server.good("GET", "/api/v1/namespaces/shop/events"))["items"]
+    assert sorted(one["involvedObject"]["kind"] for one in found) == ["Pod", "StatefulSet"]
+    assert {one["type"] for one in found} == {"Warning"}
+    await actions.delete_pod(pod, 7)
+    left = await shop.server.good("GET", "/api/v1/namespaces/shop/pods/db-0")
+    assert left["metadata"]["deletionGracePeriodSeconds"] == 7
+    await shop.server.good("DELETE", "/api/v1/namespaces/shop/pods/db-0?gracePeriodSeconds=0")
+    await shop.make_pod("db-0", "apps/v1", "StatefulSet", shop.set)
+    await actions.delete_pod(pod, None)
+    assert "deletionTimestamp" not in (await shop.server.good("GET", "/api/v1/namespaces/shop/pods/db-0"))["metadata"]
+
+
+@in_shop
+async def test_policies_are_followed(shop):
+    import asyncio
+    from random import Random
+
+    policies = KubeGuardPolicies(shop.client, shop.clock, Random(1))
+    following = asyncio.ensure_future(policies.run())
+    assert policies.changes == -1
+    seen = await policies.wait_for_change(-1)
+    assert list(policies.by_key) == [("shop", "db")]
+    await shop.records.change_entry(policies.by_key["shop", "db"], "u1", lambda *_: entry("u1"))
+    await policies.wait_for_change(seen)
+    assert policies.by_key["shop", "db"].status.pods[0].uid == "u1"
+    await cancel_and_wait(following)
+
+
+def test_who_is_cancelled_does_not_take_the_answer_away_from_others():
+    import asyncio
+
+    async def main():
+        clock = virtual.VirtualClock()
+        reads, loads = RecentReads(clock), []
+
+        async def load():
+            loads.append(1)
+            await clock.sleep(1)
+            return "answer"
+
+        first = asyncio.ensure_future(reads.read("key", load, seconds=5))
+        second = asyncio.ensure_future(reads.read("key", load, seconds=5))
+        await clock.sleep(0.5)
+        await cancel_and_wait(first)
+        assert await second == "answer"
+        assert loads == [1]
+
+    virtual.run(main())
