@@ -414,6 +414,38 @@ M_BROKEN_OFF = _define_name(
 )
 M_LEADS = _define_name("metric", "lastcall_failover_leads", "gauge: 1 while this controller leads")
 
+# The guard.
+M_GUARD_REVIEWS = _define_name(
+    "metric",
+    "lastcall_guard_reviews_total",
+    "counter: answers of the guard, by `operation` (delete, evict), `allowed` and the `reason` in the audit log",
+)
+M_GUARD_REVIEW_SECONDS = _define_name(
+    "metric", "lastcall_guard_review_duration_seconds", "histogram: seconds of an answer of the guard, by `operation`"
+)
+M_GUARD_HELD = _define_name(
+    "metric", "lastcall_guard_held_pods", "gauge: pods that are held, by `state`; only the guard that leads counts them"
+)
+M_GUARD_LEADS = _define_name("metric", "lastcall_guard_leads", "gauge: 1 while this guard leads")
+E_PREPARING = _define_name(
+    "reason", "PreparingForDeletion", "of an event on a held pod and its owner: its application prepares"
+)
+E_READY = _define_name("reason", "ReadyForDeletion", "of an event on a held pod and its owner: it may be deleted now")
+E_STALLED = _define_name(
+    "reason", "PreparationStalled", "of an event on a held pod and its owner: a person is needed; the message says why"
+)
+E_UNHEALTHY = _define_name(
+    "reason",
+    "ApplicationUnhealthy",
+    "of an event on a held pod and its owner: the application is short of members, so nothing is prepared",
+)
+E_RELEASED = _define_name(
+    "reason", "PreparationReleased", "of an event on a held pod and its owner: the preparation has ended or was undone"
+)
+E_HOLD_LIMIT = _define_name(
+    "reason", "HoldLimitExceeded", "of an event on a held pod and its owner: it was held for longer than `holdLimit`"
+)
+
 # The failover controller's events.
 E_BEGUN = _define_name(
     "reason", "FailoverBegun", "of a Node's event: lastcall has marked the node and begins its failover"

@@ -1,6 +1,7 @@
 """Answers AdmissionReviews: reads the cluster, decides, records the request, and answers within a bounded time."""
 
 import logging
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,16 +20,26 @@ from lastcall.ports.node import Clock
 ANSWER_SECONDS = 1.0
 """An answer takes no longer: with failurePolicy Ignore, a webhook that is too late allows the deletion."""
 
+ReviewObserver = Callable[[Removal, RemovalVerdict, float], None]
+"""Hears of each answer about a removal, and how many seconds it took."""
+
 log = logging.getLogger(__name__)
 
 
 class ReviewService:
     """Decides about removals. Every replica of the guard runs one; the state is in the Kubernetes API alone."""
 
-    def __init__(self, facts: GuardFactsReader, records: GuardRecords, clock: Clock) -> None:
+    def __init__(
+        self,
+        facts: GuardFactsReader,
+        records: GuardRecords,
+        clock: Clock,
+        observe: ReviewObserver = lambda removal, verdict, seconds: None,
+    ) -> None:
         self._facts = facts
         self._records = records
         self._clock = clock
+        self._observe = observe
 
     async def answer(self, data: bytes, *, is_authenticated: bool = True) -> dict[str, Any]:
         """The AdmissionReview that answers the one in ``data``. InvalidInput if that is none.
@@ -39,7 +50,9 @@ class ReviewService:
         review = parse_review(data, "AdmissionReview")
         if review.removal is None:
             return answer_review(review, allowed=True, audit={"reason": "not-a-removal"})
+        begun = self._clock.boottime()
         verdict = await self._judge_in_time(review.removal, is_authenticated=is_authenticated)
+        self._observe(review.removal, verdict, self._clock.boottime() - begun)
         _log_verdict(review, review.removal, verdict)
         return answer_review(
             review,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from enum import Enum
 
+from lastcall import names
 from lastcall.model.base import Facts
 from lastcall.model.foreign_text import plain_text
 from lastcall.model.guard_policy import GuardPolicy, HeldPod, PreparationState
@@ -12,12 +13,12 @@ from lastcall.model.guard_policy import GuardPolicy, HeldPod, PreparationState
 class GuardEventReason(Enum):
     """The ``reason`` of an Event on the pod and its owner."""
 
-    PREPARING = "PreparingForDeletion"
-    READY = "ReadyForDeletion"
-    STALLED = "PreparationStalled"
-    UNHEALTHY = "ApplicationUnhealthy"
-    RELEASED = "PreparationReleased"
-    HOLD_LIMIT = "HoldLimitExceeded"
+    PREPARING = names.E_PREPARING
+    READY = names.E_READY
+    STALLED = names.E_STALLED
+    UNHEALTHY = names.E_UNHEALTHY
+    RELEASED = names.E_RELEASED
+    HOLD_LIMIT = names.E_HOLD_LIMIT
 
     @property
     def is_warning(self) -> bool:
