@@ -14,6 +14,7 @@ import pytest
 from lastcall import names
 from lastcall.adapters.telemetry.agent_metrics import AgentMetrics
 from lastcall.adapters.telemetry.controller_metrics import ControllerMetrics
+from lastcall.adapters.telemetry.guard_metrics import GuardMetrics
 from lastcall.cli.main import cli
 from lastcall.doctor import host_checks
 from lastcall.doctor.all_checks import CHECKS
@@ -236,7 +237,7 @@ def test_the_checks_of_doctor_are_named():
 
 
 def test_every_metric_is_a_name_and_in_the_reference():
-    pages = [one.render_text().decode() for one in (AgentMetrics(), ControllerMetrics())]
+    pages = [one.render_text().decode() for one in (AgentMetrics(), ControllerMetrics(), GuardMetrics())]
     served = set(re.findall(r"^# TYPE (\S+)", "\n".join(pages), re.MULTILINE))
     served = {name for name in served if not name.endswith("_created")}
     assert served == {name.text for name in names.ALL if name.kind == "metric"}
