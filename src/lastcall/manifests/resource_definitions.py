@@ -140,53 +140,52 @@ _AS_IT_IS = SchemaExtras(defaults=False)
 
 def fence_policy_definition() -> Object:
     """The CustomResourceDefinition of FencePolicy."""
-    return _custom_resource_definition(
+    return build_definition(
         names.FENCE_POLICY,
         short=["fp"],
         subresources={"status": {}},
-        schema=_root_schema(FencePolicy, spec=schema_of(PolicySpec, RULES), status=_POLICY_STATUS),
+        schema=root_schema(FencePolicy, spec=schema_of(PolicySpec, RULES), status=_POLICY_STATUS),
         columns=[
-            _printer_column("Mode", ".spec.mode", "What is done for a node that is lost."),
-            _printer_column("Priority", ".spec.priority", "The greatest holds.", kind="integer"),
-            _printer_column(
+            printer_column("Mode", ".spec.mode", "What is done for a node that is lost."),
+            printer_column("Priority", ".spec.priority", "The greatest holds.", kind="integer"),
+            printer_column(
                 "Accepted", '.status.conditions[?(@.type=="Accepted")].status', "Whether it is heeded, and if not, why."
             ),
-            _printer_column("Nodes", ".status.nodes", "For how many nodes it holds now.", kind="integer"),
-            _printer_column("Age", ".metadata.creationTimestamp", "", kind="date"),
+            printer_column("Nodes", ".status.nodes", "For how many nodes it holds now.", kind="integer"),
+            printer_column("Age", ".metadata.creationTimestamp", "", kind="date"),
         ],
     )
 
 
 def node_shutdown_definition() -> Object:
     """The CustomResourceDefinition of NodeShutdown."""
-    return _custom_resource_definition(
+    return build_definition(
         names.NODE_SHUTDOWN,
         short=["nsd"],
         subresources={},  # one request writes both: the pods of one boot never appear beside the id of another
-        schema=_root_schema(
+        schema=root_schema(
             NodeShutdown,
             spec=schema_of(NodeShutdownSpec, SchemaExtras()),
             status=schema_of(NodeShutdownStatus, SchemaExtras()),
         ),
         columns=[
-            _printer_column("How", ".spec.how", "What logind said of it."),
-            _printer_column("State", ".status.state", "How far it has come."),
-            _printer_column("Pods", ".status.podsEnded", "How many have ended, of those whose end has begun."),
-            _printer_column("Began", ".status.startTime", "When the shutdown was seen.", kind="date"),
-            _printer_column("Returned", ".status.returnedTime", "When the machine had booted again.", kind="date"),
-            _printer_column(
+            printer_column("How", ".spec.how", "What logind said of it."),
+            printer_column("State", ".status.state", "How far it has come."),
+            printer_column("Pods", ".status.podsEnded", "How many have ended, of those whose end has begun."),
+            printer_column("Began", ".status.startTime", "When the shutdown was seen.", kind="date"),
+            printer_column("Returned", ".status.returnedTime", "When the machine had booted again.", kind="date"),
+            printer_column(
                 "Outcome", ".status.outcome", "Running until the machine may go down, or stays up.", priority=1
             ),
-            _printer_column(
-                "Deadline", ".status.deadlineTime", "When the machine goes down at the latest.", priority=1
-            ),
+            printer_column("Deadline", ".status.deadlineTime", "When the machine goes down at the latest.", priority=1),
         ],
     )
 
 
-def _custom_resource_definition(
-    kind: str, *, short: list[str], schema: Schema, columns: list[Object], subresources: Object
+def build_definition(
+    kind: str, *, short: list[str], schema: Schema, columns: list[Object], subresources: Object, scope: str = "Cluster"
 ) -> Object:
+    """The CustomResourceDefinition of a kind of lastcall's."""
     singular = kind.lower()
     plural = f"{singular[:-1]}ies" if singular.endswith("y") else f"{singular}s"
     version = {
@@ -203,7 +202,7 @@ def _custom_resource_definition(
         "metadata": {"name": f"{plural}.{names.GROUP}"},
         "spec": {
             "group": names.GROUP,
-            "scope": "Cluster",
+            "scope": scope,
             "names": {
                 "kind": kind,
                 "listKind": f"{kind}List",
@@ -217,7 +216,8 @@ def _custom_resource_definition(
     }
 
 
-def _root_schema(struct: type[Any], *, spec: Schema, status: Schema) -> Schema:
+def root_schema(struct: type[Any], *, spec: Schema, status: Schema) -> Schema:
+    """The schema of whole objects."""
     described = " ".join((struct.__doc__ or "").split())
     return {
         "type": "object",
@@ -233,7 +233,7 @@ def _root_schema(struct: type[Any], *, spec: Schema, status: Schema) -> Schema:
     }
 
 
-def _printer_column(name: str, path: str, description: str, *, kind: str = "string", priority: int = 0) -> Object:
-    """``priority`` 1: shown with ``-o wide`` only."""
+def printer_column(name: str, path: str, description: str, *, kind: str = "string", priority: int = 0) -> Object:
+    """A column of kubectl get; ``priority`` 1: shown with ``-o wide`` only."""
     column: Object = {"name": name, "type": kind, "jsonPath": path}
     return column | ({"description": description} if description else {}) | ({"priority": 1} if priority else {})

@@ -51,34 +51,39 @@ class HeldPod(Facts, frozen=True):
     It stays in the status until its replacement is up, so it may be older than the pod of its name.
     """
 
-    name: str
-    uid: str
-    state: PreparationState
-    since: Time | None = None
-    requested_by: str = ""
-    percent: Annotated[int, Meta(ge=0, le=100)] | None = None
-    eta_seconds: Annotated[int, Meta(ge=0)] | None = None
-    message: str = ""
-    attempts: int = 0
-    verified_at: Time | None = None
-    """When the provider last said that the application is ready."""
-    group: str = ""
-    """Its application: the value of the label ``groupBy``, or the uid of the topmost owner."""
-    workload_uid: Annotated[str, Meta(max_length=253)] = field(default="", name="workloadUID")
-    """The uid of the topmost owner with a number of replicas; "" for a pod without one."""
-    request: RequestedRemoval | None = None
-    last_request_at: Time | None = None
-    grace_period_seconds: int | None = None
-    """As the last request gave it; None for the pod's own."""
-    prepared_at: Time | None = None
-    """When the provider was first asked to prepare; None if nothing has to be undone."""
-    ready_at: Time | None = None
-    """Since when the application is ready without interruption."""
-    unreachable_since: Time | None = None
-    """Since when the provider has not been reached."""
-    next_attempt_at: Time | None = None
-    """When the provider is asked again, after a failure."""
-    released_at: Time | None = None
+    name: Annotated[str, Meta(max_length=253, description="The pod's name.")]
+    uid: Annotated[str, Meta(max_length=128, description="The pod's uid.")]
+    state: Annotated[PreparationState, Meta(description="How far the preparation is.")]
+    since: Annotated[Time, Meta(description="When the deletion was first requested.")] | None = None
+    requested_by: Annotated[str, Meta(max_length=1024, description="The user who requested it.")] = ""
+    percent: Annotated[int, Meta(ge=0, le=100, description="How much is done.")] | None = None
+    eta_seconds: Annotated[int, Meta(ge=0, description="How long it will still take, in seconds.")] | None = None
+    message: Annotated[str, Meta(max_length=1024, description="What is waited for, or what has failed.")] = ""
+    attempts: Annotated[int, Meta(ge=0, description="How often the provider has failed in a row.")] = 0
+    verified_at: (
+        Annotated[Time, Meta(description="When the provider was last asked and said that it is ready.")] | None
+    ) = None
+    group: Annotated[
+        str,
+        Meta(
+            max_length=253, description="Its application: the value of the label groupBy, or its topmost owner's uid."
+        ),
+    ] = ""
+    workload_uid: Annotated[
+        str, Meta(max_length=128, description="The uid of the topmost owner with a number of replicas.")
+    ] = field(default="", name="workloadUID")
+    request: Annotated[RequestedRemoval, Meta(description="How the removal was last requested.")] | None = None
+    last_request_at: Annotated[Time, Meta(description="When it was last requested, to half a minute.")] | None = None
+    grace_period_seconds: Annotated[int, Meta(description="As requested; without it the pod's own.")] | None = None
+    prepared_at: (
+        Annotated[Time, Meta(description="When the provider began to prepare: it has something to undo.")] | None
+    ) = None
+    ready_at: Annotated[Time, Meta(description="Since when the application is ready.")] | None = None
+    unreachable_since: Annotated[Time, Meta(description="Since when the provider has not been reached.")] | None = None
+    next_attempt_at: Annotated[Time, Meta(description="When the provider is asked again, after a failure.")] | None = (
+        None
+    )
+    released_at: Annotated[Time, Meta(description="When the preparation had ended.")] | None = None
 
     @property
     def is_reserving(self) -> bool:
@@ -128,7 +133,9 @@ class GuardSpec(Facts, frozen=True):
 class GuardStatus(Facts, frozen=True):
     """The pods whose deletion was requested."""
 
-    pods: tuple[HeldPod, ...] = ()
+    pods: Annotated[
+        tuple[HeldPod, ...], Meta(max_length=1000, description="The pods whose deletion was requested.")
+    ] = ()
     held_pods: Annotated[int, Meta(ge=0, description="How many pods are held now.")] = 0
     ready_pods: Annotated[int, Meta(ge=0, description="How many of these are ready to be deleted.")] = 0
 

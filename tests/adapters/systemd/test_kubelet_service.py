@@ -66,9 +66,14 @@ async def test_a_kubelet_that_somebody_starts_is_stopped_again_and_told(machine,
     async def is_stopped():
         return (await states(machine))[0] == "inactive"
 
-    await asyncio.sleep(0.1)
+    async def has_told():
+        told.extend(beside.take_notes())
+        return bool(told)
+
+    told = []
+    assert await eventually(has_told, True)
     assert await eventually(is_stopped, True)
-    [note] = beside.take_notes()
+    [note] = told
     assert note == "kubelet.service was started during the shutdown and is stopped again"
     await beside.mark_ready()
     assert await states(machine) == ["active", "inactive"]

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lastcall.aio import Signal, timeout, wait_first
 from lastcall.errors import LastcallError, TimedOut, Unavailable
 from lastcall.guard.decisions import preparation_outcomes as outcomes
-from lastcall.guard.decisions.preparation import CHECK_SECONDS, NextStep, PreparationStep, decide_preparation
+from lastcall.guard.decisions.preparation import CHECK_SECONDS, PreparationStep, PreparationTurn, decide_preparation
 from lastcall.guard.decisions.preparation_events import describe_limit, is_limit_exceeded, list_events
 from lastcall.guard.decisions.replacement import is_application_gone
 from lastcall.guard.decisions.reservations import list_members, pods_in_front
@@ -111,13 +111,13 @@ class PreparationWorker:
         except LastcallError as error:
             await self._fail(held, str(error), is_unreachable=False)
 
-    async def _wait(self, step: NextStep, now: datetime) -> None:
+    async def _wait(self, step: PreparationTurn, now: datetime) -> None:
         """Until the time of the step, or the policy changes. What only pods show is looked for every two seconds."""
         left = (step.until - now).total_seconds() if step.until else CHECK_SECONDS
         seconds = max(left, 0.05) if step.is_over else min(max(left, 0.05), CHECK_SECONDS)
         await wait_first(self._ports.clock.sleep(seconds), self._woken.next())
 
-    async def _execute(self, step: NextStep, held: HeldPod) -> None:
+    async def _execute(self, step: PreparationTurn, held: HeldPod) -> None:
         if step.step is PreparationStep.FORGET:
             await self._ports.records.remove_entry(self._policy, held.uid)
         elif step.step is PreparationStep.NUDGE:
@@ -127,7 +127,7 @@ class PreparationWorker:
             async with timeout(PROVIDER_SECONDS):
                 await self._ask_provider(step, held, provider)
 
-    async def _ask_provider(self, step: NextStep, held: HeldPod, provider: GuardProvider) -> None:
+    async def _ask_provider(self, step: PreparationTurn, held: HeldPod, provider: GuardProvider) -> None:
         match step.step:
             case PreparationStep.START:
                 await self._start(held, provider)

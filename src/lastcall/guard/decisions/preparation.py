@@ -45,7 +45,7 @@ class PreparationStep(Enum):
     """Remove the entry."""
 
 
-class NextStep(Facts, frozen=True):
+class PreparationTurn(Facts, frozen=True):
     """The step; for WAIT until when at most, and ``reason`` says what for."""
 
     step: PreparationStep
@@ -57,12 +57,12 @@ class NextStep(Facts, frozen=True):
 
 def decide_preparation(
     held: HeldPod, policy: GuardPolicy, facts: GuardFacts, now: datetime, *, checked_at: datetime | None
-) -> NextStep:
+) -> PreparationTurn:
     """The next step. ``checked_at`` is when this process last asked the provider about the pod, or None."""
     if held.state is PreparationState.RELEASED:
         return _decide_released(held, now)
     if held.next_attempt_at and now < held.next_attempt_at:
-        return NextStep(step=PreparationStep.WAIT, until=held.next_attempt_at, reason="tries again later")
+        return PreparationTurn(step=PreparationStep.WAIT, until=held.next_attempt_at, reason="tries again later")
     pod = next((one for one in facts.pods if one.metadata.uid == held.uid), None)
     if pod is None:
         return _decide_gone(held, policy, facts, now)
@@ -70,45 +70,45 @@ def decide_preparation(
         return _wait(now, "the pod is terminating")
     given_up = abandoned_at(held, policy)
     if given_up and now >= given_up:
-        return NextStep(step=PreparationStep.CANCEL, reason="nobody asks for its deletion any more")
+        return PreparationTurn(step=PreparationStep.CANCEL, reason="nobody asks for its deletion any more")
     if held.prepared_at is None or held.state is PreparationState.UNHEALTHY:
         return _decide_start(held, pod, policy, facts, now)
     return _decide_check(held, pod, policy, facts, now, checked_at)
 
 
-def _decide_released(held: HeldPod, now: datetime) -> NextStep:
+def _decide_released(held: HeldPod, now: datetime) -> PreparationTurn:
     forget = (held.released_at or now) + timedelta(seconds=FORGET_SECONDS)
     if held.released_at is None or now >= forget:
-        return NextStep(step=PreparationStep.FORGET)
-    return NextStep(step=PreparationStep.WAIT, until=forget, reason="released", is_over=True)
+        return PreparationTurn(step=PreparationStep.FORGET)
+    return PreparationTurn(step=PreparationStep.WAIT, until=forget, reason="released", is_over=True)
 
 
-def _decide_gone(held: HeldPod, policy: GuardPolicy, facts: GuardFacts, now: datetime) -> NextStep:
+def _decide_gone(held: HeldPod, policy: GuardPolicy, facts: GuardFacts, now: datetime) -> PreparationTurn:
     if is_replaced(held, policy, facts):
-        return NextStep(step=PreparationStep.RELEASE, reason="its replacement is up")
+        return PreparationTurn(step=PreparationStep.RELEASE, reason="its replacement is up")
     return _wait(now, "waits for its replacement")
 
 
-def _decide_start(held: HeldPod, pod: Pod, policy: GuardPolicy, facts: GuardFacts, now: datetime) -> NextStep:
+def _decide_start(held: HeldPod, pod: Pod, policy: GuardPolicy, facts: GuardFacts, now: datetime) -> PreparationTurn:
     """A pod whose application was short of members has lost its place, and waits for one again."""
     if pods_in_front(pod, policy, facts):
         return _wait(now, "another pod of its application is in front")
-    return NextStep(step=PreparationStep.START)
+    return PreparationTurn(step=PreparationStep.START)
 
 
 def _decide_check(
     held: HeldPod, pod: Pod, policy: GuardPolicy, facts: GuardFacts, now: datetime, checked_at: datetime | None
-) -> NextStep:
+) -> PreparationTurn:
     due = checked_at + timedelta(seconds=CHECK_SECONDS) if checked_at else now
     if now >= due:
-        return NextStep(step=PreparationStep.CHECK)
+        return PreparationTurn(step=PreparationStep.CHECK)
     if held.ready_at and is_nudge_wanted(held, pod, facts):
         nudge_at = held.ready_at + timedelta(seconds=NUDGE_SECONDS)
         if now >= nudge_at and is_ready(held, now) and not pods_in_front(pod, policy, facts):
-            return NextStep(step=PreparationStep.NUDGE, reason="its controller waits in backoff")
+            return PreparationTurn(step=PreparationStep.NUDGE, reason="its controller waits in backoff")
         due = min(due, max(nudge_at, now))
-    return NextStep(step=PreparationStep.WAIT, until=due, reason=held.state.value.lower())
+    return PreparationTurn(step=PreparationStep.WAIT, until=due, reason=held.state.value.lower())
 
 
-def _wait(now: datetime, reason: str) -> NextStep:
-    return NextStep(step=PreparationStep.WAIT, until=now + timedelta(seconds=CHECK_SECONDS), reason=reason)
+def _wait(now: datetime, reason: str) -> PreparationTurn:
+    return PreparationTurn(step=PreparationStep.WAIT, until=now + timedelta(seconds=CHECK_SECONDS), reason=reason)

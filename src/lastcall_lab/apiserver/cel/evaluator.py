@@ -46,7 +46,7 @@ def compile_error(expression: str, *, declared: Collection[str] | None = None) -
         return str(error)
     if declared is None:
         return ""
-    known = {*declared, *_MACRO.findall(expression), *_ROOTS, "optional"}
+    known = {*declared, *_MACRO.findall(expression), *_ROOTS, *_TYPE_NAMES, "optional"}
     unknown = [name for name in program.variables() if name not in known]
     reports = [_report(expression, name, f"undeclared reference to '{name}' (in container '')") for name in unknown]
     return "compilation failed: " + "\n".join(reports) if reports else ""
@@ -195,6 +195,9 @@ def _roots(functions: Mapping[str, Callable[..., Any]]) -> dict[str, list[str]]:
 
 _ROOTS = _roots(library_functions.FUNCTIONS)
 """``sets`` and the functions below it, such as ``sets.contains``."""
+
+_TYPE_NAMES = frozenset({"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"})
+"""What ``type(x)`` is compared with."""
 
 _NATIVE = frozenset(
     (

@@ -90,6 +90,11 @@ def test_syntax_error_is_said_as_cel_go_says_it():
     )
 
 
+def test_the_names_of_types_are_declared():
+    assert compile_error("type(self) == int || type(self) == string", declared=["self"]) == ""
+    assert evaluate("type(self) == int ? self >= 1 : self == 'all'", {"self": "all"}) is True
+
+
 def test_undeclared_variable():
     assert evaluator.compile_error("object.x == foo.y", declared=["object"]) == (
         "compilation failed: ERROR: <input>:1:13: undeclared reference to 'foo' (in container '')\n"
