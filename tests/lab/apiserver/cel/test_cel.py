@@ -91,8 +91,8 @@ def test_syntax_error_is_said_as_cel_go_says_it():
 
 
 def test_the_names_of_types_are_declared():
-    assert compile_error("type(self) == int || type(self) == string", declared=["self"]) == ""
-    assert evaluate("type(self) == int ? self >= 1 : self == 'all'", {"self": "all"}) is True
+    assert evaluator.compile_error("type(self) == int || type(self) == string", declared=["self"]) == ""
+    assert evaluator.evaluate("type(self) == int ? self >= 1 : self == 'all'", {"self": "all"}) is True
 
 
 def test_undeclared_variable():
