@@ -1,0 +1,142 @@
+"""Requests out of the bytes of one HTTP/1.1 connection, and the bytes of the answers (no I/O)."""
+
+from collections import deque
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Self
+from urllib.parse import parse_qs
+
+import httptools
+
+
+@dataclass(frozen=True)
+class WebhookRequest:
+    """A POST request. ``peer`` is the common name of the client's verified certificate, "" without one."""
+
+    path: str
+    query: str
+    body: bytes
+    keeps_alive: bool = True
+    peer: str = ""
+
+    def from_peer(self, peer: str) -> Self:
+        """The same request of a named client."""
+        return replace(self, peer=peer) if peer else self
+
+    @property
+    def timeout_seconds(self) -> float | None:
+        """How long the API server waits, by the query ``timeout=5s``; None if it does not say."""
+        said = parse_qs(self.query).get("timeout", [""])[0].removesuffix("s")
+        return float(said) if said.isdecimal() else None
+
+
+@dataclass(frozen=True)
+class WebhookReply:
+    """An answer; JSON with status 200, otherwise a line of text."""
+
+    status: int
+    body: bytes
+
+    def encode(self, *, close: bool) -> bytes:
+        """Head and body as they are sent; ``close`` says that no answer follows on this connection."""
+        kind = "application/json" if self.status == HTTPStatus.OK else "text/plain; charset=utf-8"
+        head = (
+            f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}\r\nContent-Type: {kind}\r\n"
+            f"Content-Length: {len(self.body)}\r\n{'Connection: close' if close else 'Connection: keep-alive'}\r\n\r\n"
+        )
+        return head.encode() + self.body
+
+
+class HttpExchange:
+    """The requests of one connection, in order. After a ``refusal`` nothing more is read."""
+
+    def __init__(self, most_head: int, most_body: int) -> None:
+        self._most_head = most_head
+        self._most_body = most_body
+        self._parser = httptools.HttpRequestParser(self)
+        self._ready: deque[WebhookRequest] = deque()
+        self._url = b""
+        self._head = 0
+        self._body: list[bytes] = []
+        self._size = 0
+        self._kind = b""
+        self._in_head = True
+        self.is_receiving = False
+        """Whether a request has begun and has not ended."""
+        self.refusal: WebhookReply | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Bytes from the client."""
+        if self.refusal:
+            return
+        self.is_receiving = True
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(HTTPStatus.BAD_REQUEST, "no upgrade")
+        except httptools.HttpParserError as error:
+            self._refuse(HTTPStatus.BAD_REQUEST, f"not an HTTP request: {error}")
+        if self._in_head and self.is_receiving:
+            self._count_head(len(data))  # a line without an end is never shown
+
+    def take_request(self) -> WebhookRequest | None:
+        """The next whole request; None if there is none yet."""
+        return self._ready.popleft() if self._ready else None
+
+    # -- callbacks of the parser ---------------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._url, self._body, self._size, self._kind, self._head = b"", [], 0, b"", 0
+        self._in_head = self.is_receiving = True
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the target."""
+        self._url += url
+        self._count_head(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header."""
+        self._count_head(len(name) + len(value))
+        if name.lower() == b"content-type":
+            self._kind = value
+        elif name.lower() == b"content-length" and value.isdigit() and int(value) > self._most_body:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {self._most_body} bytes")
+
+    def on_headers_complete(self) -> None:
+        """The body follows."""
+        self._in_head = False
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        self._size += len(body)
+        if self._size > self._most_body:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {self._most_body} bytes")
+            return
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self.is_receiving, self._in_head = False, True
+        if self.refusal:
+            return
+        if self._parser.get_method() != b"POST":
+            self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, "only POST")
+        elif self._kind.partition(b";")[0].strip().lower() != b"application/json":
+            self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "only application/json")
+        else:
+            self._ready.append(self._request())
+
+    def _count_head(self, size: int) -> None:
+        self._head += size
+        if self._head > self._most_head:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the head of the request is too large")
+
+    def _request(self) -> WebhookRequest:
+        path, _, query = self._url.decode("latin-1").partition("?")
+        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        return WebhookRequest(path=path, query=query, body=body, keeps_alive=self._parser.should_keep_alive())
+
+    def _refuse(self, status: HTTPStatus, why: str) -> None:
+        self._body = []
+        self.refusal = self.refusal or WebhookReply(status, f"{why}\n".encode())

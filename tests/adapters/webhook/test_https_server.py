@@ -1,0 +1,244 @@
+"""The server of the guard's webhook: HTTP as API servers speak it, and as others do."""
+
+import asyncio
+import contextlib
+import json
+import ssl
+from pathlib import Path
+
+import pytest
+from support.host.logind import eventually
+
+from lastcall.adapters.webhook import https_server
+from lastcall.adapters.webhook.http_exchange import WebhookReply
+from lastcall.adapters.webhook.https_server import WebhookLimits, WebhookServer
+
+PEM = Path(__file__).parents[2] / "support" / "self_signed.pem"
+
+
+class Served:
+    """A server whose handler repeats the body, after ``delay``."""
+
+    def __init__(self, *, tls=False, **limits):
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if tls else None
+        if tls:
+            self.context.load_cert_chain(PEM)
+        self.server = WebhookServer(self.handle, self.context, WebhookLimits(**limits))
+        self.delay, self.requests, self.clients = 0.0, [], []
+
+    async def handle(self, request):
+        self.requests.append(request)
+        if request.path == "/broken":
+            raise ValueError("a bug")
+        await asyncio.sleep(self.delay)
+        return WebhookReply(200, request.body)
+
+    async def __aenter__(self):
+        self.port = await self.server.start("127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_):
+        for client in self.clients:
+            await client.close()
+        self.server.close()
+
+    async def connect(self):
+        client = None
+        if self.context:
+            client = ssl.create_default_context(cafile=PEM)
+            client.check_hostname = False
+            client.verify_mode = ssl.CERT_NONE
+        self.clients.append(Client(*await asyncio.open_connection("127.0.0.1", self.port, ssl=client)))
+        return self.clients[-1]
+
+
+class Client:
+    def __init__(self, reader, writer):
+        self.reader, self.writer = reader, writer
+
+    def send(self, body=b"{}", *, path="/review?timeout=5s", method="POST", kind="application/json", more=""):
+        head = (
+            f"{method} {path} HTTP/1.1\r\nHost: a\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n{more}\r\n"
+        )
+        self.writer.write(head.encode() + body)
+
+    async def answer(self):
+        """Status, headers and body; EOFError if there is none."""
+        try:
+            head = (await self.reader.readuntil(b"\r\n\r\n")).decode()
+        except asyncio.IncompleteReadError as error:
+            raise EOFError(error.partial) from None
+        first, *lines = head.strip().split("\r\n")
+        headers = dict(line.split(": ", 1) for line in lines)
+        body = await self.reader.readexactly(int(headers["Content-Length"]))
+        return int(first.split()[1]), headers, body
+
+    async def ask(self, *arguments, **more):
+        self.send(*arguments, **more)
+        return await self.answer()
+
+    async def is_closed(self):
+        return await self.reader.read(1) == b""
+
+    async def close(self):
+        self.writer.close()
+        with contextlib.suppress(OSError):
+            await self.writer.wait_closed()
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_requests_are_answered_on_one_connection(tls):
+    async with Served(tls=tls) as served:
+        client = await served.connect()
+        for number in range(3):
+            body = json.dumps({"number": number}).encode()
+            status, headers, said = await client.ask(body)
+            assert (status, said, headers["Connection"]) == (200, body, "keep-alive")
+        assert served.requests[0].path == "/review"
+        assert served.requests[0].timeout_seconds == 5
+
+
+async def test_requests_that_are_sent_at_once_are_answered_in_order():
+    async with Served() as served:
+        client = await served.connect()
+        for number in range(5):
+            client.send(str(number).encode())
+        assert [(await client.answer())[2] for _ in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
+
+
+async def test_a_body_in_chunks_and_byte_by_byte():
+    async with Served() as served:
+        client = await served.connect()
+        client.writer.write(
+            b"POST /review HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
+        for byte in b'4\r\n{"a"\r\n3\r\n:1}\r\n0\r\n\r\n':
+            client.writer.write(bytes([byte]))
+            await asyncio.sleep(0)
+        assert (await client.answer())[2] == b'{"a":1}'
+
+
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [
+        ({"method": "GET"}, 405),
+        ({"method": "DELETE"}, 405),
+        ({"kind": "text/plain"}, 415),
+        ({"kind": ""}, 415),
+        ({"kind": "application/json; charset=utf-8"}, 200),
+        ({"body": b"x" * 2000}, 413),
+        ({"more": "X: " + "y" * 5000 + "\r\n"}, 431),
+        ({"more": "Expect: nothing\r\n"}, 200),
+        ({"path": "/broken"}, 500),
+    ],
+)
+async def test_what_is_no_review_is_refused_and_the_server_lives(how, status):
+    async with Served(head=4096, body=1000) as served:
+        client = await served.connect()
+        assert (await client.ask(how.pop("body", b"{}"), **how))[0] == status
+        if status not in (200, 500):
+            assert await client.is_closed()
+        assert (await (await served.connect()).ask())[0] == 200
+
+
+@pytest.mark.parametrize(
+    "data", [b"garbage\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00", b"GET / HTTP/9.9\r\n\r\n", b"\0" * 5000]
+)
+async def test_garbage_is_refused(data):
+    async with Served() as served:
+        client = await served.connect()
+        client.writer.write(data)
+        with contextlib.suppress(ConnectionError):  # it closes before it has read all
+            assert (await client.answer())[0] in (400, 431, 405)
+            assert await client.is_closed()
+        assert (await (await served.connect()).ask())[0] == 200
+
+
+async def test_a_body_that_is_larger_than_it_says_is_cut():
+    async with Served(body=1000) as served:
+        client = await served.connect()
+        client.writer.write(b"POST / HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+        client.writer.write((b"1f4\r\n" + b"x" * 500 + b"\r\n") * 3)
+        assert (await client.answer())[0] == 413
+
+
+async def test_a_request_that_does_not_end_is_given_up():
+    async with Served(receive=0.1) as served:
+        client = await served.connect()
+        client.writer.write(b"POST / HTTP/1.1\r\nContent-Le")
+        assert await client.is_closed()
+
+
+async def test_a_silent_connection_is_closed_after_a_while():
+    async with Served(idle=0.1) as served:
+        assert await (await served.connect()).is_closed()
+
+
+async def test_there_are_only_so_many_connections(monkeypatch):
+    monkeypatch.setattr(https_server, "MOST_CONNECTIONS", 3)
+    async with Served() as served:
+        clients = [await served.connect() for _ in range(3)]
+        assert [(await one.ask())[0] for one in clients] == [200] * 3
+        with pytest.raises((EOFError, ConnectionError)):
+            await (await served.connect()).ask()
+        await clients[0].close()
+
+        async def is_answered():
+            try:
+                client = await served.connect()
+                return (await client.ask())[0]
+            except (EOFError, ConnectionError):
+                return 0
+            finally:
+                await client.close()
+
+        assert await eventually(is_answered, 200) == 200
+
+
+async def test_a_client_that_goes_away_in_the_middle_is_no_trouble():
+    async with Served() as served:
+        served.delay = 0.2
+        client = await served.connect()
+        client.send()
+        await client.writer.drain()
+        client.writer.transport.abort()
+        await asyncio.sleep(0.3)
+        assert (await (await served.connect()).ask())[0] == 200
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_no_request_is_lost_while_it_ends(tls):
+    """Clients that keep their connections, and open new ones as long as the server listens."""
+    async with Served(tls=tls) as served:
+        ended, lost, answered = asyncio.Event(), [], 0
+
+        async def ask_on():
+            nonlocal answered
+            client = await served.connect()
+            while True:
+                try:
+                    _, headers, _ = await client.ask(b"{}" * 100)
+                except (EOFError, ConnectionError) as error:
+                    lost.append(error)
+                    return
+                answered += 1
+                if headers["Connection"] == "close":
+                    await client.close()
+                    try:
+                        client = await served.connect()
+                    except OSError:
+                        return
+                await asyncio.sleep(0.002)
+                if ended.is_set():
+                    return
+
+        asking = [asyncio.create_task(ask_on()) for _ in range(20)]
+        await asyncio.sleep(0.2)
+        before = answered
+        # Its clients have other servers to go to, as soon as it is not ready: here they stop.
+        draining = asyncio.create_task(served.server.drain(0.3))
+        await asyncio.sleep(0.25)
+        ended.set()
+        await asyncio.gather(*asking, draining)
+        assert not lost
+        assert answered > before > 0
