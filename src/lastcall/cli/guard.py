@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import click
 
-from lastcall.cli import guard_status, options
+from lastcall.cli import guard_run, guard_status, options
 from lastcall.cli.options import TimeParam
 
 REVIEW_BYTES = 16 * 2**20
@@ -52,4 +52,5 @@ def review_command(*, state: str, now: datetime | None) -> None:
     click.echo(json.dumps(answer))
 
 
+command.add_command(guard_run.command)
 command.add_command(guard_status.command)

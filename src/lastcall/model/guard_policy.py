@@ -166,7 +166,7 @@ class GuardPolicy(Facts, frozen=True):
         return next((one for one in self.status.pods if one.uid == uid), None)
 
     def put_entry(self, entry: HeldPod) -> tuple[HeldPod, ...]:
-        """The entries of the status with this one, in its old place if it has one."""
+        """The entries of the status with this one, in its old place if it has one, else first: kubectl shows the first."""
         if self.find_pod(entry.uid) is None:
-            return (*self.status.pods, entry)
+            return (entry, *self.status.pods)
         return tuple(entry if one.uid == entry.uid else one for one in self.status.pods)

@@ -19,7 +19,7 @@ class PreparationProgress(Enum):
     STALLED = "stalled"
     """It makes no progress by itself: a person is needed."""
     LOST = "lost"
-    """What was prepared does not stand any more, and has to be prepared again."""
+    """What was prepared does not stand any more, or needs another step: ``prepare`` is called again."""
 
 
 class PreparationReport(Facts, frozen=True):

@@ -5,7 +5,6 @@ import contextlib
 import logging
 import os
 import signal
-import socket
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,6 +52,7 @@ from lastcall.model.fence_policy import FailoverMode
 from lastcall.model.power import PowerState
 from lastcall.names import SYSTEM_NAMESPACE
 from lastcall.ports.node import Clock
+from lastcall.wiring.instance import instance_identity
 
 log = logging.getLogger(__name__)
 audit_log = logging.getLogger("lastcall.audit")
@@ -73,11 +73,6 @@ class ControllerSettings:
     concurrency: int = CONCURRENCY
     agents: Sequence[str] = DIRECTORIES
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-
-
-def instance_identity(environ: Mapping[str, str]) -> str:
-    """Identifies this process: the pod's or the machine's name, plus a random part."""
-    return f"{environ.get('POD_NAME') or socket.gethostname()}_{SystemRandom().getrandbits(32):08x}"
 
 
 class FailoverMetrics:

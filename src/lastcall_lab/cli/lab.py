@@ -74,6 +74,7 @@ _output = click.option("-o", "--output", type=click.Choice(["text", "json"]), de
 )
 @click.option("--without", multiple=True, metavar="CONTROLLER", help="Do not run this controller; may be repeated.")
 @click.option("--failover", is_flag=True, help="Run lastcall controller, too: it fails over nodes that are gone.")
+@click.option("--guard", is_flag=True, help="Run lastcall guard, too: it holds the deletion of guarded pods.")
 @click.option(
     "--authorization",
     type=click.Choice(["RBAC", "AlwaysAllow"]),
@@ -98,6 +99,7 @@ def up_command(
     port: int,
     without: tuple[str, ...],
     failover: bool,
+    guard: bool,
     authorization: str,
     audit_log: Path | None,
     verbose: bool,
@@ -123,6 +125,7 @@ def up_command(
         port=port,
         without=without,
         failover=failover,
+        guard=guard,
         authorization=AuthorizationMode(authorization),
         audit_log=audit_log,
     )

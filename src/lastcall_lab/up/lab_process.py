@@ -58,6 +58,8 @@ class LabOptions:
     without: Collection[str] = ()
     failover: bool = False
     """``lastcall controller`` runs too."""
+    guard: bool = False
+    """``lastcall guard run`` runs too."""
     authorization: AuthorizationMode = AuthorizationMode.RBAC
     audit_log: Path | None = None
 
@@ -126,17 +128,27 @@ async def _run_lab(
     machines = LocalMachines(plane, site, count=wanted.nodes)
     bmcs = RedfishService(machines, plane.bmc_password)
     plane.pages = LabPages(plane.server, plane.server.access.permit, machines, stopped.set, bmcs, plane.join_node)
-    beside = _failover_work(plane, directory, clock) if wanted.failover else asyncio.Event().wait
+    beside = _work_beside(wanted, plane, directory, clock)
     try:
         await wait_first(plane.run(), machines.run(), _supervise(plane, machines, tell, stopped, beside))
     finally:
         await machines.clean_up()
 
 
-def _failover_work(plane: ControlPlane, directory: Path, clock: SystemClock) -> Work:
-    from lastcall_lab.up.failover_controller import LabFailoverController  # noqa: PLC0415 - optional, and slow to import
+def _work_beside(wanted: LabOptions, plane: ControlPlane, directory: Path, clock: SystemClock) -> Work:
+    """The programs of lastcall that run in the lab's process; they are optional, and slow to import."""
+    works: list[Work] = []
+    if wanted.failover:
+        from lastcall_lab.up.failover_controller import LabFailoverController  # noqa: PLC0415
 
-    return LabFailoverController(plane, directory / "control-plane", clock).run
+        works.append(LabFailoverController(plane, directory / "control-plane", clock).run)
+    if wanted.guard:
+        from lastcall_lab.up.guard import LabGuard  # noqa: PLC0415
+
+        works.append(LabGuard(plane, directory / "control-plane").run)
+    if not works:
+        return asyncio.Event().wait
+    return lambda: wait_first(*(work() for work in works))
 
 
 async def _supervise(

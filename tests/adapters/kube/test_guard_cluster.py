@@ -207,17 +207,8 @@ async def test_an_entry_is_written_changed_and_removed(shop):
     await shop.records.change_entry(policy, "u1", lambda _, held: entry("u1", percent=5))
     await shop.records.change_entry(policy, "u2", lambda _, held: entry("u2"))
     stored = await shop.server.good("GET", f"{POLICIES}/db")
-    assert stored["status"]["pods"] == [
-        {
-            "attempts": 0,
-            "name": "db-0",
-            "percent": 5,
-            "since": "2026-11-28T12:00:00Z",
-            "state": "Preparing",
-            "uid": "u1",
-        },
-        {"attempts": 0, "name": "db-0", "since": "2026-11-28T12:00:00Z", "state": "Preparing", "uid": "u2"},
-    ]
+    fields = {"attempts": 0, "name": "db-0", "since": "2026-11-28T12:00:00Z", "state": "Preparing"}
+    assert stored["status"]["pods"] == [{**fields, "uid": "u2"}, {**fields, "uid": "u1", "percent": 5}], "newest first"
     assert (stored["status"]["heldPods"], stored["status"]["readyPods"]) == (2, 0)
     found = await shop.records.change_entry(policy, "u1", lambda _, held: None)
     assert found.percent == 5

@@ -16,7 +16,7 @@ START = r"""
 set -eu
 say() { redis-cli -h "$1" -p 6379 --no-auth-warning "${@:2}" 2>/dev/null || true; }
 offset() { say "$1" info replication | tr -d '\r' | sed -n 's/^slave_repl_offset:\|^master_repl_offset://p' | head -1; }
-serve() { exec redis-server --bind "$POD_IP" --port 6379 --save '' --appendonly no --dir "$DATA" --repl-timeout 5 \
+serve() { exec redis-server --bind "$POD_IP" --port 6379 --save '' --appendonly no --dir "$DATA" --replica-announce-ip "$POD_IP" --repl-timeout 5 \
   --repl-ping-replica-period 1 --repl-diskless-sync-delay 0 --protected-mode no --shutdown-timeout "$SHUTDOWN" "$@"; }
 best= most=-1
 for file in "$PEERS"/*; do
@@ -133,10 +133,15 @@ def find_masters(peers):
 
 
 class WritingClient:
-    """Writes numbers to the master, one after the other, and remembers which were acknowledged."""
+    """Writes to the master, one key after the other, and remembers which were acknowledged.
 
-    def __init__(self, peers, *, pause=0.005):
+    What is written to a frozen replica may still wait in the system's buffers, some megabytes, and is not lost: ``size``
+    bytes in each value exceed them.
+    """
+
+    def __init__(self, peers, *, pause=0.005, size=1):
         self._peers = peers
+        self._value = "x" * size
         self._pause = pause
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -161,7 +166,7 @@ class WritingClient:
                     time.sleep(0.05)
                     continue
                 number += 1
-                if connection.call("set", f"key-{number}", number) == "OK":
+                if connection.call("set", f"key-{number}", self._value) == "OK":
                     self.acknowledged.append(number)
                 time.sleep(self._pause)
             except OSError:

@@ -126,7 +126,7 @@ def retry_seconds(attempts: int) -> float:
 def _record_lost(held: HeldPod, report: PreparationReport, now: datetime) -> HeldPod:
     """It is prepared again after a pause: a preparation may cost the application something each time."""
     attempts = held.attempts + 1
-    text = f"what was prepared does not stand any more, and is prepared again: {report.message}".rstrip(": ")
+    text = f"has to be prepared again: {report.message}".rstrip(": ")
     return replace(
         held,
         state=PreparationState.STALLED if attempts >= STALLED_ATTEMPTS else PreparationState.PREPARING,

@@ -1,0 +1,1 @@
+"""Providers that prepare applications for the deletion of a member, and what they may reach."""

@@ -1,0 +1,246 @@
+"""The provider ``redis``: replication without Sentinel. The member that is to go hands its master's role over.
+
+``FAILOVER`` (Redis 6.2) pauses the writes, waits until the chosen replica has all of them, and makes it the master. It
+must not be used under Sentinel, which would fail over once more (redis issue 13118).
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
+
+from lastcall.adapters.guard.redis_state import MASTER, REPLICA, ReplicaLink, Replication, parse_info
+from lastcall.adapters.guard.resp import RedisConnection, RedisError
+from lastcall.adapters.guard.settings import (
+    Port,
+    ProviderSettings,
+    SecretSource,
+    TimeoutSeconds,
+    list_setting_violations,
+    read_settings,
+)
+from lastcall.errors import LastcallError, TimedOut, Unavailable
+from lastcall.model.pods import Pod
+from lastcall.ports.guard import (
+    GuardedMember,
+    GuardProvider,
+    MemberHealth,
+    NamespaceAccess,
+    PreparationProgress,
+    PreparationReport,
+)
+
+AT: Final = "spec.provider.redis"
+NO_FAILOVER: Final = "no-failover"
+
+MOST_LAG_SECONDS = 2
+"""A replica that is online confirms each second what it has."""
+
+
+class RedisSettings(ProviderSettings, frozen=True):
+    """``spec.provider.redis``."""
+
+    port: Port = 6379
+    username: Annotated[str, Meta(max_length=256)] = ""
+    password_secret: SecretSource | None = None
+    """Key ``password``."""
+    max_lag_bytes: Annotated[int, Meta(ge=0)] = 16 * 2**20
+    """A replica that has so much to catch up with takes no master's role over."""
+    failover_milliseconds: Annotated[int, Meta(ge=100, le=10_000)] = 1000
+    """So long writes are paused at most while a replica catches up; then nothing has changed."""
+    timeout_seconds: TimeoutSeconds = 3
+
+
+class RedisProviderFactory:
+    """``ports.guard.GuardProviderFactory``."""
+
+    def check_settings(self, settings: dict[str, Any]) -> list[str]:
+        """``GuardProviderFactory.check_settings``."""
+        return list_setting_violations(settings, RedisSettings, AT)
+
+    def make_provider(self, settings: dict[str, Any], access: NamespaceAccess) -> GuardProvider:
+        """``GuardProviderFactory.make_provider``."""
+        return RedisProvider(read_settings(settings, RedisSettings, AT), access)
+
+
+class RedisProvider:
+    """``ports.guard.GuardProvider``."""
+
+    is_reversible = True
+
+    def __init__(self, settings: RedisSettings, access: NamespaceAccess) -> None:
+        self._settings = settings
+        self._access = access
+
+    async def check_health(self, member: GuardedMember) -> MemberHealth:
+        """Whether one member is the master, and all others are its replicas and follow it closely."""
+        views = await self._read_all([member.pod, *member.others] if member.pod.status.pod_ip else list(member.others))
+        silent = [pod.metadata.name for pod, view in views if isinstance(view, str)]
+        if silent:
+            return _ill(f"{', '.join(silent)}: no answer")
+        known = [(pod, view) for pod, view in views if isinstance(view, Replication)]
+        if strange := next((pod for pod, view in known if view.is_cluster or view.is_sentinel), None):
+            return _ill(
+                f"{strange.metadata.name} belongs to a Redis Cluster or is a Sentinel, for which this provider is not"
+            )
+        masters = [(pod, view) for pod, view in known if view.role == MASTER]
+        if len(masters) != 1:
+            return _ill(f"{len(masters)} masters: {', '.join(pod.metadata.name for pod, _ in masters) or 'none'}")
+        if not member.others:
+            return _ill("there is no other member")
+        return self._judge_replicas(masters[0][1], known)
+
+    async def prepare(self, member: GuardedMember) -> None:
+        """Starts a failover to the replica that has received most.
+
+        If the member is a replica already, those that follow it get its master: a failover leaves them where they are.
+        """
+        async with self._connect(member.pod) as redis:
+            view = await self._read_view(redis)
+            if view.role == MASTER:
+                await self._start_failover(redis, view, member.others)
+                return
+        for pod in await self._list_followers(member):
+            async with self._connect(pod) as redis:
+                await redis.call("REPLICAOF", view.master_address, str(self._settings.port))
+
+    async def _start_failover(self, redis: RedisConnection, view: Replication, others: Sequence[Pod]) -> None:
+        chosen = self._choose_replica(view, others)
+        if view.failover != NO_FAILOVER or chosen is None:
+            return  # check_progress says that no replica follows
+        within = str(self._settings.failover_milliseconds)
+        await redis.call("FAILOVER", "TO", chosen.address, str(chosen.port), "TIMEOUT", within)
+
+    async def _list_followers(self, member: GuardedMember) -> list[Pod]:
+        """The other members whose master is this one. Unavailable if one does not answer."""
+        found = []
+        for pod in member.others:
+            async with self._connect(pod) as redis:
+                if (await self._read_view(redis)).master_address == member.pod.status.pod_ip:
+                    found.append(pod)
+        return found
+
+    async def check_progress(self, member: GuardedMember) -> PreparationReport:
+        """READY if another member is the master, and this one has received all that it had."""
+        async with self._connect(member.pod) as redis:
+            view = await self._read_view(redis)
+        if view.role == MASTER:
+            return self._report_master(view, member.others)
+        return await self._report_replica(view, member)
+
+    async def cancel(self, member: GuardedMember) -> None:
+        """Aborts a failover that is under way; a master's role that was handed over stays where it is."""
+        async with self._connect(member.pod) as redis:
+            if (await self._read_view(redis)).failover != NO_FAILOVER:
+                await redis.call("FAILOVER", "ABORT")
+
+    async def release(self, member: GuardedMember) -> None:
+        """Nothing has to be ended."""
+
+    # -- judgements ----------------------------------------------------------------------------------------------------
+
+    def _judge_replicas(self, master: Replication, known: Sequence[tuple[Pod, Replication]]) -> MemberHealth:
+        """A replica may follow another replica: then its own word counts for how much it has."""
+        behind = []
+        for pod, view in known:
+            if view.role == MASTER:
+                continue
+            link = next((one for one in master.replicas if one.address == pod.status.pod_ip), None)
+            if not view.is_linked:
+                behind.append(f"{pod.metadata.name} is not connected to a master")
+            elif link and not self._follows(master, link):
+                behind.append(f"{pod.metadata.name} is {master.offset - link.offset} bytes and {link.lag} s behind")
+            elif master.offset - view.offset > self._settings.max_lag_bytes:
+                behind.append(f"{pod.metadata.name} is {master.offset - view.offset} bytes behind")
+        return _ill("; ".join(behind)) if behind else MemberHealth(is_healthy=True)
+
+    def _follows(self, master: Replication, link: ReplicaLink) -> bool:
+        is_close = master.offset - link.offset <= self._settings.max_lag_bytes
+        return link.is_online and 0 <= link.lag <= MOST_LAG_SECONDS and is_close
+
+    def _choose_replica(self, master: Replication, others: Sequence[Pod]) -> ReplicaLink | None:
+        addresses = {one.status.pod_ip for one in others}
+        fit = [one for one in master.replicas if one.address in addresses and self._follows(master, one)]
+        return max(fit, key=lambda one: one.offset, default=None)
+
+    def _report_master(self, view: Replication, others: Sequence[Pod]) -> PreparationReport:
+        if view.failover != NO_FAILOVER:
+            best = max((one.offset for one in view.replicas), default=0)
+            return PreparationReport(
+                progress=PreparationProgress.PREPARING,
+                percent=100 * best // view.offset if view.offset else None,
+                message=f"the failover is under way: {view.failover}",
+            )
+        if self._choose_replica(view, others) is None:
+            return PreparationReport(
+                progress=PreparationProgress.STALLED,
+                message="it is the master, and no replica follows it: writes would be lost",
+            )
+        return PreparationReport(progress=PreparationProgress.LOST, message="it is the master")
+
+    async def _report_replica(self, view: Replication, member: GuardedMember) -> PreparationReport:
+        """The master has to be another member of the application, and to be heard by this one."""
+        master = next((one for one in member.others if one.status.pod_ip == view.master_address), None)
+        if master is None:
+            text = f"its master {view.master_address} is no other member of the application"
+            return PreparationReport(progress=PreparationProgress.STALLED, message=text)
+        try:
+            async with self._connect(master) as redis:
+                role = (await self._read_view(redis)).role
+        except (Unavailable, TimedOut) as error:
+            return PreparationReport(
+                progress=PreparationProgress.STALLED, message=f"the master does not answer: {error}"
+            )
+        if role != MASTER:
+            text = f"{master.metadata.name} is not the master yet"
+            return PreparationReport(progress=PreparationProgress.PREPARING, message=text)
+        if followers := await self._list_followers(member):
+            text = f"{', '.join(pod.metadata.name for pod in followers)} has it as master still"
+            return PreparationReport(progress=PreparationProgress.LOST, message=text)
+        return PreparationReport(progress=PreparationProgress.READY, message=f"{master.metadata.name} is the master")
+
+    # -- connections ---------------------------------------------------------------------------------------------------
+
+    async def _read_all(self, pods: Sequence[Pod]) -> list[tuple[Pod, Replication | str]]:
+        """What each says of itself, or why it says nothing."""
+        found: list[tuple[Pod, Replication | str]] = []
+        for pod in pods:
+            try:
+                async with self._connect(pod) as redis:
+                    found.append((pod, await self._read_view(redis)))
+            except (Unavailable, TimedOut) as error:
+                found.append((pod, str(error)))
+        return found
+
+    async def _read_view(self, redis: RedisConnection) -> Replication:
+        parts = [str(await redis.call("INFO", section)) for section in ("replication", "server", "cluster")]
+        view = parse_info("\n".join(parts))
+        if view.role not in (MASTER, REPLICA) and not view.is_sentinel:
+            raise LastcallError(f"what it says of its replication is not understood: role {view.role!r}")
+        return view
+
+    @asynccontextmanager
+    async def _connect(self, pod: Pod) -> AsyncIterator[RedisConnection]:
+        stream = await self._access.connect(pod, self._settings.port)
+        redis = RedisConnection(stream, f"Redis of pod {pod.key}", float(self._settings.timeout_seconds))
+        try:
+            await self._authenticate(redis)
+            yield redis
+        finally:
+            redis.close()
+
+    async def _authenticate(self, redis: RedisConnection) -> None:
+        source = self._settings.password_secret
+        if source is None:
+            return
+        password = await self._access.read_secret(source.name, source.key or "password")
+        words = ("AUTH", self._settings.username, password) if self._settings.username else ("AUTH", password)
+        try:
+            await redis.call(*words)
+        except RedisError as error:
+            raise LastcallError(f"the password of Secret {source.name} is refused: {error}") from error
+
+
+def _ill(message: str) -> MemberHealth:
+    return MemberHealth(is_healthy=False, message=message)

@@ -1,0 +1,248 @@
+"""Connects the guard to its environment: the webhook's server, the cluster, providers, signals and status pages."""
+
+import asyncio
+import contextlib
+import hmac
+import logging
+import os
+import signal
+import ssl
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network
+from random import SystemRandom
+from typing import Final
+
+import msgspec
+
+from lastcall.adapters.guard.control_addresses import ControlAddresses
+from lastcall.adapters.guard.namespace_access import AddressPolicy, KubeNamespaceAccess
+from lastcall.adapters.guard.pod_exec import PodExec
+from lastcall.adapters.guard.provider_registry import ProviderRegistry
+from lastcall.adapters.host.clock import SystemClock
+from lastcall.adapters.kube import kubeconfig, tls
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.guard_facts import KubeGuardFacts
+from lastcall.adapters.kube.guard_policies import KubeGuardPolicies
+from lastcall.adapters.kube.guard_records import COMPONENT, KubeGuardActions, KubeGuardRecords
+from lastcall.adapters.kube.https_transport import HttpsTransport, TransportLimits
+from lastcall.adapters.kube.impersonation import ImpersonatingTransport
+from lastcall.adapters.kube.informer import ObjectKey
+from lastcall.adapters.kube.leader_election import LeaderElector
+from lastcall.adapters.telemetry.guard_metrics import GuardMetrics
+from lastcall.adapters.telemetry.status_server import TEXT, alive_answer, serve_status
+from lastcall.adapters.webhook.http_exchange import WebhookReply, WebhookRequest
+from lastcall.adapters.webhook.https_server import WebhookServer
+from lastcall.adapters.webhook.serving_secret import ServingMaterial, ServingSecret
+from lastcall.adapters.webhook.webhook_configuration import WebhookConfiguration
+from lastcall.aio import wait_first
+from lastcall.errors import InvalidInput, LastcallError
+from lastcall.guard.controller.preparation_controller import PreparationController
+from lastcall.guard.controller.preparation_worker import WorkerPorts
+from lastcall.guard.controller.review_service import ReviewService
+from lastcall.guard.decisions.verdict import RemovalVerdict
+from lastcall.model.admission import Removal, RemovalKind
+from lastcall.model.guard_policy import PreparationState
+from lastcall.names import GUARD_RELEASER, SYSTEM_NAMESPACE
+from lastcall.ports.guard import NamespaceAccess
+from lastcall.wiring.instance import instance_identity
+
+SERVICE: Final = "lastcall-guard"
+PATH: Final = "/review"
+"""The path of the webhook; the secret token follows it."""
+
+RELOAD_SECONDS = 60.0
+"""Between two looks at the certificate's Secret and at the webhook configuration."""
+
+_RETRY_SECONDS = 2.0
+_CONNECTIONS = 40
+"""To the API server at a time."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuardSettings:
+    """The command line's settings. Addresses are host and port; ``metrics`` None for no status page."""
+
+    kubeconfig: str = ""
+    """Empty: kubectl's rules apply, then the pod's own service account."""
+    context: str = ""
+    webhook: tuple[str, int] = ("0.0.0.0", 9443)
+    metrics: tuple[str, int] | None = None
+    namespace: str = SYSTEM_NAMESPACE
+    names: Sequence[str] = ()
+    """More names of the certificate than those of the Service."""
+    allowed_networks: Sequence[IPv4Network | IPv6Network] = ()
+    """Addresses that providers may connect to whatever the rules say."""
+    drain_seconds: float = 10.0
+    """How long requests are answered after SIGTERM, until no API server sends any more."""
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+
+class GuardProgram:
+    """The guard as a process (``run``), or within another one (``run_until_cancelled``)."""
+
+    def __init__(self, settings: GuardSettings) -> None:
+        self._settings = settings
+        self._clock = clock = SystemClock()
+        self._random = random = SystemRandom()
+        me = instance_identity(settings.environ)
+        self._access = kubeconfig.find_access(
+            clock, settings.environ, kubeconfig=settings.kubeconfig, context=settings.context
+        )
+        self._http = HttpsTransport(
+            self._access.endpoint, self._access.credentials, limits=TransportLimits(connections=_CONNECTIONS)
+        )
+        self._client = client = Client(self._http, manager=COMPONENT)
+        releaser = Client(ImpersonatingTransport(self._http, GUARD_RELEASER), manager=COMPONENT)
+        self._election = LeaderElector(
+            Client(self._http.urgent, manager=COMPONENT),
+            ObjectKey(settings.namespace, COMPONENT),
+            me,
+            clock=clock,
+            random=random,
+        )
+        facts, records = KubeGuardFacts(client, clock), KubeGuardRecords(client)
+        self._addresses = AddressPolicy(
+            control=ControlAddresses(client, clock, hosts=[self._access.endpoint.host]).read,
+            allowed=settings.allowed_networks,
+        )
+        self._policies = KubeGuardPolicies(client, clock, random)
+        self._metrics = GuardMetrics(
+            operations=[one.value for one in RemovalKind], states=[one.value for one in PreparationState]
+        )
+        self._reviews = ReviewService(facts, records, clock, self._observe_review)
+        ports = WorkerPorts(
+            facts=facts,
+            records=records,
+            actions=KubeGuardActions(client, releaser, clock, instance=me),
+            providers=ProviderRegistry(self._open_access),
+            clock=clock,
+        )
+        self._preparations = PreparationController(ports, self._policies)
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._server = WebhookServer(self._answer_request, self._context)
+        self._material: ServingMaterial | None = None
+
+    async def run(self) -> None:
+        """Runs until SIGTERM or SIGINT, then answers for a while so that no request is lost."""
+        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stopped.set)
+        try:
+            await wait_first(self._drain_after(stopped), self.run_until_cancelled())
+        finally:
+            self._http.close()
+
+    async def run_until_cancelled(self) -> None:
+        """Runs until cancelled, then releases the leader election lease."""
+        host, port = self._settings.webhook
+        try:
+            await self._load_certificate()
+            chosen = await self._server.start(host, port)
+            log.info("the webhook is at https://%s:%s%s", host, chosen, PATH)
+            async with self._status_page():
+                await wait_first(
+                    self._election.lead(self._lead), self._follow_certificate(), self._keep_configuration()
+                )
+        except OSError as error:
+            raise LastcallError(f"--webhook-bind-address {host}:{port}: {error.strerror or error}") from error
+        finally:
+            self._server.close()
+
+    async def _drain_after(self, stopped: asyncio.Event) -> None:
+        await stopped.wait()
+        log.info("ends: requests are answered for %g s more", self._settings.drain_seconds)
+        await self._server.drain(self._settings.drain_seconds)
+
+    # -- the leader ----------------------------------------------------------------------------------------------------
+
+    async def _lead(self) -> None:
+        await wait_first(self._policies.run(), self._preparations.run())
+
+    def _open_access(self, namespace: str) -> NamespaceAccess:
+        execute = PodExec(self._access.endpoint, self._access.credentials).execute
+        return KubeNamespaceAccess(self._client, namespace, addresses=self._addresses, execute=execute)
+
+    # -- the webhook ---------------------------------------------------------------------------------------------------
+
+    async def _load_certificate(self) -> None:
+        """Reads or makes what is served with; waits as long as the API server does not answer."""
+        namespace = self._settings.namespace
+        names = [f"{SERVICE}.{namespace}.svc", f"{SERVICE}.{namespace}", *self._settings.names]
+        secret = ServingSecret(self._client, namespace, names, clock=self._clock, random=self._random)
+        while True:
+            try:
+                found = await secret.read_or_make()
+                break
+            except LastcallError as error:
+                log.warning("the certificate's Secret cannot be read: %s", error)
+                await self._clock.sleep(_RETRY_SECONDS)
+        if found != self._material:
+            tls.load_certificate(self._context, found.certificate, found.key)
+            self._material = found
+
+    async def _follow_certificate(self) -> None:
+        while True:
+            await self._clock.sleep(RELOAD_SECONDS)
+            await self._load_certificate()
+
+    async def _keep_configuration(self) -> None:
+        """Tells the API server the path and whom to trust: every replica does, and all say the same."""
+        configuration = WebhookConfiguration(self._client)
+        while True:
+            is_told = False
+            try:
+                assert self._material is not None  # it is loaded before
+                path = self._secret_path(self._material)
+                is_told = await configuration.ensure(authorities=self._material.authorities, path=path)
+            except LastcallError as error:
+                log.warning("the webhook configuration cannot be written: %s", error)
+            await self._clock.sleep(RELOAD_SECONDS if is_told else _RETRY_SECONDS)
+
+    def _secret_path(self, material: ServingMaterial) -> str:
+        return f"{PATH}/{material.path_token}" if material.path_token else PATH
+
+    async def _answer_request(self, request: WebhookRequest) -> WebhookReply:
+        """A request that knows the token comes from the API server; any other is answered, and starts nothing."""
+        path, _, token = request.path.removeprefix("/").partition("/")
+        if f"/{path}" != PATH:
+            return WebhookReply(404, f"there is: {PATH}\n".encode())
+        known = self._material.path_token if self._material else ""
+        is_authenticated = bool(request.peer) or not known or hmac.compare_digest(token.encode(), known.encode())
+        try:
+            answer = await self._reviews.answer(request.body, is_authenticated=is_authenticated)
+        except InvalidInput as error:
+            return WebhookReply(400, f"{error}\n".encode())
+        return WebhookReply(200, msgspec.json.encode(answer))
+
+    # -- status pages --------------------------------------------------------------------------------------------------
+
+    def _observe_review(self, removal: Removal, verdict: RemovalVerdict, seconds: float) -> None:
+        self._metrics.observe_review(
+            removal.kind.value, allowed=verdict.allowed, reason=verdict.reason, seconds=seconds
+        )
+
+    def _status_page(self) -> contextlib.AbstractAsyncContextManager[None]:
+        paths = {"/metrics": self._metrics_page, "/healthz": alive_answer, "/readyz": self._readiness_page}
+        return serve_status(paths, self._settings.metrics)
+
+    def _metrics_page(self) -> tuple[int, str, bytes]:
+        entries = [one for policy in self._policies.by_key.values() for one in policy.status.pods]
+        held = Counter(one.state.value for one in entries if one.state is not PreparationState.RELEASED)
+        self._metrics.set_status(leads=self._election.leads, held=held if self._election.leads else {})
+        return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.render_text()
+
+    def _readiness_page(self) -> tuple[int, str, bytes]:
+        if self._server.is_draining:
+            return 503, TEXT, b"it ends\n"
+        sentence = "it leads" if self._election.leads else f"{self._election.holder or 'nobody'} leads"
+        return 200, TEXT, f"{sentence}\n".encode()
+
+
+async def run_guard(settings: GuardSettings) -> None:
+    """Runs ``lastcall guard run``."""
+    await GuardProgram(settings).run()

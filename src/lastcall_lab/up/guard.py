@@ -1,0 +1,67 @@
+"""Runs ``lastcall guard run`` in the lab, with the objects that it needs, created by the API as in any cluster."""
+
+import asyncio
+import socket
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Final
+
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.guard_records import COMPONENT
+from lastcall.manifests import namespaces
+from lastcall.manifests.guard_policy_definition import guard_policy_definition
+from lastcall.manifests.guard_webhooks import PATH, guard_webhook_configuration, url_client
+from lastcall.manifests.labels import common_labels
+from lastcall.names import SYSTEM_NAMESPACE
+from lastcall.wiring.guard import GuardProgram, GuardSettings
+from lastcall_lab.apiserver.server import kubeconfig
+from lastcall_lab.apiserver.values.request import ADMIN
+from lastcall_lab.control_plane.control_plane import ControlPlane
+from lastcall_lab.control_plane.create_objects import create_object
+
+_HOST: Final = "127.0.0.1"
+_PODS: Final = ip_network("127.0.0.0/8")
+"""Where the lab's pods have their addresses."""
+
+
+class LabGuard:
+    """The guard in the lab's own process; ``directory`` is for its kubeconfig."""
+
+    def __init__(self, plane: ControlPlane, directory: Path) -> None:
+        self._plane = plane
+        self._kubeconfig = directory / "guard.kubeconfig"
+
+    async def run(self) -> None:
+        """Creates missing objects when the control plane serves, then runs until cancelled."""
+        await self._plane.up.wait()
+        port = _find_port()
+        await self._create_objects(self._plane.client(ADMIN), port)
+        await asyncio.to_thread(self._write_kubeconfig)
+        settings = GuardSettings(
+            kubeconfig=str(self._kubeconfig), webhook=(_HOST, port), names=[_HOST], allowed_networks=[_PODS]
+        )
+        await GuardProgram(settings).run_until_cancelled()
+
+    async def _create_objects(self, admin: Client, port: int) -> None:
+        configuration = guard_webhook_configuration(url_client(f"https://{_HOST}:{port}{PATH}"), labels=common_labels())
+        metadata = {"name": COMPONENT, "namespace": SYSTEM_NAMESPACE, "labels": common_labels()}
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {}}
+        for obj in (namespaces.system_namespace(), lease, guard_policy_definition(), configuration):
+            await create_object(admin, obj)
+
+    def _write_kubeconfig(self) -> None:
+        self._kubeconfig.unlink(missing_ok=True)
+        kubeconfig.write_kubeconfig(
+            self._kubeconfig,
+            url=self._plane.url,
+            authority=self._plane.authority,
+            token=self._plane.issue_token(ADMIN),
+            user="guard",
+        )
+
+
+def _find_port() -> int:
+    with socket.socket() as found:
+        found.bind((_HOST, 0))
+        port: int = found.getsockname()[1]
+        return port
