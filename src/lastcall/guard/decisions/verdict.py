@@ -27,7 +27,7 @@ class RemovalVerdict(Facts, frozen=True):
     message: str = ""
     warnings: tuple[str, ...] = ()
     needs_fresh_facts: bool = False
-    """Whether it would be wrong on facts that are some seconds old: a new pod would not be found, a place be free."""
+    """Whether it may be wrong on facts that are some seconds old: a new pod is not found, nor a new policy."""
     policy: GuardPolicy | None = None
     """The policy that holds the pod."""
     record: HeldPod | None = None
@@ -41,7 +41,7 @@ def judge_removal(removal: Removal, facts: GuardFacts, now: datetime) -> Removal
         return RemovalVerdict(allowed=True, reason="not-found", needs_fresh_facts=True)
     choice = choose_policy(pod, facts)
     if choice.policy is None:
-        return RemovalVerdict(allowed=True, reason="not-guarded", warnings=choice.warnings)
+        return RemovalVerdict(allowed=True, reason="not-guarded", warnings=choice.warnings, needs_fresh_facts=True)
     warnings = (*choice.warnings, *bypass_warnings(pod, facts, now))
     if exemption := find_exemption(removal, pod, facts, now):
         return RemovalVerdict(allowed=True, reason=exemption.value, warnings=warnings, needs_fresh_facts=True)

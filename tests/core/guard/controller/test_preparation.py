@@ -310,3 +310,17 @@ def test_a_readiness_counts_from_when_the_provider_was_asked():
         assert min(abs(verified - at) for at in asked) < 0.001
 
     play(story)
+
+
+def test_a_policy_holds_from_the_moment_it_is_there():
+    """As one that is applied together with the change of its StatefulSet."""
+
+    async def story(world):
+        policy = world.policy
+        world.put_policy(None)
+        world.make_pod("db-9", is_ready=True)
+        assert (await world.ask("db-9"))[0]
+        world.put_policy(policy)
+        assert not (await world.ask("db-0"))[0]
+
+    play(story)
