@@ -76,7 +76,7 @@ class ReviewService:
     async def _judge(self, removal: Removal, *, is_authenticated: bool) -> RemovalVerdict:
         facts = await self._facts.read_removal_facts(removal, fresh=False)
         verdict = judge_removal(removal, facts, self._now())
-        if verdict.needs_fresh_facts:
+        if verdict.allowed:  # by facts that may be too old: a new pod is not found, nor a new policy
             facts = await self._facts.read_removal_facts(removal, fresh=True)
             verdict = judge_removal(removal, facts, self._now())
         if is_authenticated and verdict.record and verdict.policy:

@@ -26,8 +26,6 @@ class RemovalVerdict(Facts, frozen=True):
     reason: str
     message: str = ""
     warnings: tuple[str, ...] = ()
-    needs_fresh_facts: bool = False
-    """Whether it may be wrong on facts that are some seconds old: a new pod is not found, nor a new policy."""
     policy: GuardPolicy | None = None
     """The policy that holds the pod."""
     record: HeldPod | None = None
@@ -38,13 +36,13 @@ def judge_removal(removal: Removal, facts: GuardFacts, now: datetime) -> Removal
     """Whether the pod may be removed now, from what is recorded alone. Changes nothing, so it suits a dry run too."""
     pod = removal.pod or facts.find_pod(removal.namespace, removal.name)
     if pod is None:
-        return RemovalVerdict(allowed=True, reason="not-found", needs_fresh_facts=True)
+        return RemovalVerdict(allowed=True, reason="not-found")
     choice = choose_policy(pod, facts)
     if choice.policy is None:
-        return RemovalVerdict(allowed=True, reason="not-guarded", warnings=choice.warnings, needs_fresh_facts=True)
+        return RemovalVerdict(allowed=True, reason="not-guarded", warnings=choice.warnings)
     warnings = (*choice.warnings, *bypass_warnings(pod, facts, now))
     if exemption := find_exemption(removal, pod, facts, now):
-        return RemovalVerdict(allowed=True, reason=exemption.value, warnings=warnings, needs_fresh_facts=True)
+        return RemovalVerdict(allowed=True, reason=exemption.value, warnings=warnings)
     return _judge_preparation(removal, pod, choice.policy, facts, now, warnings)
 
 
@@ -54,10 +52,10 @@ def _judge_preparation(
     held = policy.find_pod(pod.metadata.uid)
     if held and (limit := _limit_reason(held, policy, now)):
         text = f"pod {pod.key} was held for {policy.spec.hold_limit} and is allowed to go, though it is not ready"
-        return RemovalVerdict(allowed=True, reason=limit, warnings=(*warnings, text), needs_fresh_facts=True)
+        return RemovalVerdict(allowed=True, reason=limit, warnings=(*warnings, text))
     front = pods_in_front(pod, policy, facts)
     if held and not front and is_ready(held, now):
-        return RemovalVerdict(allowed=True, reason="ready", warnings=warnings, needs_fresh_facts=True)
+        return RemovalVerdict(allowed=True, reason="ready", warnings=warnings)
     budget = _refusing_budget(removal, pod, facts)
     starts = not budget and not removal.is_dry_run
     return RemovalVerdict(
