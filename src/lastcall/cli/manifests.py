@@ -4,6 +4,7 @@ import click
 
 from lastcall.manifests.controller import EXTERNAL, IMAGE, NAMESPACE, OWN
 from lastcall.manifests.daemon_set import CONTAINERD
+from lastcall.manifests.guard_webhooks import FAIL, IGNORE
 from lastcall.manifests.pod_policies import SECONDS
 
 
@@ -97,3 +98,39 @@ def pod_policies_command(*, settle_seconds: int) -> None:
     from lastcall.manifests.yaml_output import to_yaml
 
     click.echo(to_yaml(pod_policy_objects(seconds=settle_seconds)), nl=False)
+
+
+@command.command("guard")
+@click.option("--image", default=IMAGE, show_default=True, help="The image of its pods.")
+@click.option("--replicas", type=int, default=2, show_default=True, help="How many of them; all answer, one prepares.")
+@click.option(
+    "--failure-policy",
+    type=click.Choice([IGNORE, FAIL]),
+    default=IGNORE,
+    show_default=True,
+    help="Whether deletions of guarded namespaces are allowed or refused while no guard answers.",
+)
+def guard_command(*, image: str, replicas: int, failure_policy: str) -> None:
+    """Everything that lastcall guard run needs, itself too.
+
+    No namespace is guarded by it alone: see lastcall manifests guard-namespace.
+    """
+    from lastcall.manifests.guard import GuardChoices, guard_objects
+    from lastcall.manifests.yaml_output import to_yaml
+
+    choices = GuardChoices(image=image, replicas=replicas, failure_policy=failure_policy)
+    click.echo(to_yaml(guard_objects(choices)), nl=False)
+
+
+@command.command("guard-namespace")
+@click.argument("namespace")
+def guard_namespace_command(*, namespace: str) -> None:
+    """What makes NAMESPACE a guarded one: its label, and the guard's rights in it.
+
+    The rights are to read the Secrets that GuardPolicies name, to run the commands of the provider exec, and to delete pods
+    that are ready.
+    """
+    from lastcall.manifests.guard import guarded_namespace_objects
+    from lastcall.manifests.yaml_output import to_yaml
+
+    click.echo(to_yaml(guarded_namespace_objects(namespace)), nl=False)

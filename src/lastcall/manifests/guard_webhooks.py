@@ -1,6 +1,5 @@
 """The ValidatingWebhookConfiguration by which the API server asks the guard about deletions and evictions (pure)."""
 
-import base64
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -56,19 +55,14 @@ def guard_webhook_configuration(
     }
 
 
-def service_client(namespace: str, *, path: str = PATH, authority: bytes = b"") -> Object:
-    """The guard behind its Service. Without ``authority`` (PEM) the guard sets it, together with the path."""
-    service = {"namespace": namespace, "name": CONFIGURATION, "path": path, "port": 443}
-    return {"service": service, **_bundle(authority)}
+def service_client(namespace: str) -> Object:
+    """The guard behind its Service. The guard itself adds its authority and its path."""
+    return {"service": {"namespace": namespace, "name": CONFIGURATION, "port": 443}}
 
 
-def url_client(url: str, *, authority: bytes = b"") -> Object:
+def url_client(url: str) -> Object:
     """The guard at an address that the API server reaches."""
-    return {"url": url, **_bundle(authority)}
-
-
-def _bundle(authority: bytes) -> Object:
-    return {"caBundle": base64.b64encode(authority).decode()} if authority else {}
+    return {"url": url}
 
 
 def _webhook(

@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import Final
 
 from lastcall.adapters.kube.client import Client
-from lastcall.adapters.kube.guard_records import COMPONENT
-from lastcall.manifests import namespaces
-from lastcall.manifests.guard_policy_definition import guard_policy_definition
+from lastcall.manifests.guard import GuardChoices, guard_labels, guard_objects
+from lastcall.manifests.guard_grants import NAME
 from lastcall.manifests.guard_webhooks import PATH, guard_webhook_configuration, url_client
-from lastcall.manifests.labels import common_labels
 from lastcall.names import SYSTEM_NAMESPACE
 from lastcall.wiring.guard import GuardProgram, GuardSettings
 from lastcall_lab.apiserver.server import kubeconfig
 from lastcall_lab.apiserver.values.request import ADMIN
 from lastcall_lab.control_plane.control_plane import ControlPlane
 from lastcall_lab.control_plane.create_objects import create_object
+from lastcall_lab.control_plane.identities import service_account_identity
 
 _HOST: Final = "127.0.0.1"
+_ELSEWHERE: Final = ("Deployment", "PodDisruptionBudget", "Service")
+"""Kinds of the manifests that only a guard in a pod needs."""
 _PODS: Final = ip_network("127.0.0.0/8")
 """Where the lab's pods have their addresses."""
 
@@ -43,20 +44,23 @@ class LabGuard:
         await GuardProgram(settings).run_until_cancelled()
 
     async def _create_objects(self, admin: Client, port: int) -> None:
-        configuration = guard_webhook_configuration(url_client(f"https://{_HOST}:{port}{PATH}"), labels=common_labels())
-        metadata = {"name": COMPONENT, "namespace": SYSTEM_NAMESPACE, "labels": common_labels()}
-        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": {}}
-        for obj in (namespaces.system_namespace(), lease, guard_policy_definition(), configuration):
-            await create_object(admin, obj)
+        """As in any cluster, but for what only a guard in a pod needs; the webhook is at a URL of this machine."""
+        client = url_client(f"https://{_HOST}:{port}{PATH}")
+        for obj in guard_objects(GuardChoices()):
+            if obj["kind"] == "ValidatingWebhookConfiguration":
+                await create_object(admin, guard_webhook_configuration(client, labels=guard_labels()))
+            elif obj["kind"] not in _ELSEWHERE:
+                await create_object(admin, obj)
 
     def _write_kubeconfig(self) -> None:
+        """The guard acts as the service account of the manifests, so that an audit shows its own requests."""
         self._kubeconfig.unlink(missing_ok=True)
         kubeconfig.write_kubeconfig(
             self._kubeconfig,
             url=self._plane.url,
             authority=self._plane.authority,
-            token=self._plane.issue_token(ADMIN),
-            user="guard",
+            token=self._plane.issue_token(service_account_identity(SYSTEM_NAMESPACE, NAME)),
+            user=NAME,
         )
 
 

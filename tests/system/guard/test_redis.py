@@ -16,6 +16,8 @@ from support.guard import redis_set
 from support.kube.kubectl import PROGRAM
 from support.lab.up_process import LabProcess
 
+from lastcall.manifests.guard import guarded_namespace_objects
+
 pytestmark = [
     pytest.mark.timeout(270),
     pytest.mark.skipif(shutil.which("redis-server") is None, reason="redis-server is not installed"),
@@ -42,7 +44,9 @@ class GuardedRedis:
         self.lab.start()
         if self.guarded:
             wait(lambda: "guardpolicies" in self("get crd -o name"), "the guard's objects")
-            self("label namespace default lastcall.dev/guard-enabled=true")
+            wait(lambda: "lastcall-guard-releaser" in self("get clusterroles -o name"), "the guard's roles")
+            for obj in guarded_namespace_objects("default"):
+                self("apply -f -", obj)
             self("apply -f -", POLICY)
         self("apply -f -", redis_set.stateful_set(self.peers, **how))
         wait(self.is_whole, "all members")

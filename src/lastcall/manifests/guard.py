@@ -1,0 +1,115 @@
+"""All objects that ``lastcall guard run`` needs in a cluster, and those of a guarded namespace (pure).
+
+Applying them again changes nothing: the fields that the guard writes are not part of them. The certificate's authority in
+the webhook configuration is such a field, so ``kubectl apply`` keeps it.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from lastcall import names
+from lastcall.errors import InvalidInput
+from lastcall.manifests import namespaces
+from lastcall.manifests.controller import IMAGE, image_violations
+from lastcall.manifests.guard_deployment import guard_budget, guard_deployment, guard_service
+from lastcall.manifests.guard_grants import ACCESS, NAME, RELEASER, access_grants, guard_grants, releaser_grants
+from lastcall.manifests.guard_policy_definition import guard_policy_definition
+from lastcall.manifests.guard_provider_rights import provider_rights_binding, provider_rights_policy
+from lastcall.manifests.guard_webhooks import FAIL, IGNORE, guard_webhook_configuration, service_client
+from lastcall.manifests.rbac import Grant, Object, role_rules
+from lastcall.manifests.role_bindings import role_objects
+from lastcall.model.decoding import quote_value
+from lastcall.model.patterns import NAME as DNS_LABEL
+from lastcall.names import SYSTEM_NAMESPACE
+
+_RBAC: Final = "rbac.authorization.k8s.io"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuardChoices:
+    """The choices that differ between clusters. Raises InvalidInput for an invalid one."""
+
+    image: str = IMAGE
+    replicas: int = 2
+    failure_policy: str = IGNORE
+
+    def __post_init__(self) -> None:
+        wrong = image_violations(self.image)
+        if self.replicas < 0:
+            wrong.append(f"--replicas: {self.replicas}: must be 0 or more")
+        if self.failure_policy not in (IGNORE, FAIL):
+            wrong.append(f"--failure-policy: {quote_value(self.failure_policy)}: must be {IGNORE} or {FAIL}")
+        if wrong:
+            raise InvalidInput("manifests", wrong)
+
+
+def guard_labels() -> dict[str, str]:
+    """The labels of all the guard's objects."""
+    return {
+        "app.kubernetes.io/name": "lastcall",
+        "app.kubernetes.io/component": "guard",
+        "app.kubernetes.io/part-of": "lastcall",
+    }
+
+
+def guard_objects(choices: GuardChoices) -> list[Object]:
+    """All of them, in an order in which they can be created: the webhook comes last."""
+    namespace, labels = SYSTEM_NAMESPACE, guard_labels()
+    return [
+        namespaces.system_namespace(),
+        guard_policy_definition(),
+        _named("v1", "ServiceAccount", NAME, namespace),
+        _named("v1", "ServiceAccount", RELEASER, namespace),
+        *role_objects(guard_grants(namespace), to=NAME, of=namespace, labels=labels),
+        _cluster_role(ACCESS, access_grants()),
+        _cluster_role(RELEASER, releaser_grants()),
+        {**_named("coordination.k8s.io/v1", "Lease", NAME, namespace), "spec": {}},
+        {**_named("v1", "Secret", f"{NAME}-tls", namespace), "type": "Opaque"},
+        guard_service(namespace, labels),
+        guard_budget(namespace, labels),
+        guard_deployment(namespace, labels, image=choices.image, replicas=choices.replicas),
+        provider_rights_policy(labels),
+        provider_rights_binding(labels),
+        guard_webhook_configuration(service_client(namespace), failure_policy=choices.failure_policy, labels=labels),
+    ]
+
+
+def guarded_namespace_objects(namespace: str) -> list[Object]:
+    """What makes a namespace a guarded one: its label, and the guard's rights in it. InvalidInput for a bad name."""
+    if not re.fullmatch(DNS_LABEL, namespace):
+        raise InvalidInput("manifests", [f"NAMESPACE: {quote_value(namespace)}: must be small letters, digits and -"])
+    labels = {**guard_labels()}
+    guarded = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": namespace, "labels": {names.GUARD_ENABLED: "true"}},
+    }
+    return [
+        guarded,
+        _role_binding(namespace, ACCESS, NAME, labels),
+        _role_binding(namespace, RELEASER, RELEASER, labels),
+    ]
+
+
+def _named(version: str, kind: str, name: str, namespace: str) -> Object:
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace, "labels": guard_labels()},
+    }
+
+
+def _cluster_role(name: str, grants: list[Grant]) -> Object:
+    metadata = {"name": name, "labels": guard_labels()}
+    return {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": role_rules(grants)}
+
+
+def _role_binding(namespace: str, role: str, account: str, labels: dict[str, str]) -> Object:
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": role, "namespace": namespace, "labels": labels},
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": SYSTEM_NAMESPACE}],
+    }

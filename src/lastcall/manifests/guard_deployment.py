@@ -1,0 +1,119 @@
+"""The guard's Deployment, Service and PodDisruptionBudget (pure)."""
+
+from lastcall.manifests.guard_grants import NAME
+from lastcall.manifests.rbac import Object
+
+WEBHOOK_PORT = 9443
+STATUS_PORT = 9468
+DRAIN_SECONDS = 15
+"""How long a replica that ends answers reviews: until no API server has it among the Service's endpoints."""
+
+_USER = 65532
+
+
+def guard_deployment(namespace: str, labels: dict[str, str], *, image: str, replicas: int) -> Object:
+    """All replicas answer reviews; each is on a node of its own if there are enough."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": NAME, "namespace": namespace, "labels": labels},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": _selector(labels)},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            "template": {"metadata": {"labels": labels}, "spec": _pod_spec(image, labels)},
+        },
+    }
+
+
+def guard_service(namespace: str, labels: dict[str, str]) -> Object:
+    """Where the API server finds the webhook."""
+    ports = [{"name": "webhook", "port": 443, "targetPort": "webhook", "protocol": "TCP"}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": NAME, "namespace": namespace, "labels": labels},
+        "spec": {"selector": _selector(labels), "ports": ports},
+    }
+
+
+def guard_budget(namespace: str, labels: dict[str, str]) -> Object:
+    """One replica may be drained at a time."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": NAME, "namespace": namespace, "labels": labels},
+        "spec": {
+            "maxUnavailable": 1,
+            "selector": {"matchLabels": _selector(labels)},
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
+
+
+def _selector(labels: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in labels.items() if key != "app.kubernetes.io/part-of"}
+
+
+def _pod_spec(image: str, labels: dict[str, str]) -> Object:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": _selector(labels)}}
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    return {
+        "serviceAccountName": NAME,
+        "priorityClassName": "system-cluster-critical",
+        "terminationGracePeriodSeconds": DRAIN_SECONDS + 15,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "tolerations": [
+            {"key": "CriticalAddonsOnly", "operator": "Exists"},
+            {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
+        ],
+        "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}},
+        "containers": [_container(image)],
+    }
+
+
+def _container(image: str) -> Object:
+    return {
+        "name": "guard",
+        "image": image,
+        "command": ["lastcall"],
+        "args": [
+            "guard",
+            "run",
+            f"--webhook-bind-address=$(POD_IP):{WEBHOOK_PORT}",
+            f"--metrics-bind-address=$(POD_IP):{STATUS_PORT}",
+            f"--drain-seconds={DRAIN_SECONDS}",
+            "--log-format=json",
+        ],
+        "env": [_field_env("POD_IP", "status.podIP"), _field_env("POD_NAME", "metadata.name")],
+        "ports": [
+            {"name": "webhook", "containerPort": WEBHOOK_PORT, "protocol": "TCP"},
+            {"name": "status", "containerPort": STATUS_PORT, "protocol": "TCP"},
+        ],
+        "livenessProbe": _probe("/healthz", period=10, failures=3),
+        "readinessProbe": _probe("/readyz", period=2, failures=1),
+        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+    }
+
+
+def _probe(path: str, *, period: int, failures: int) -> Object:
+    return {
+        "httpGet": {"path": path, "port": "status"},
+        "periodSeconds": period,
+        "timeoutSeconds": 3,
+        "failureThreshold": failures,
+    }
+
+
+def _field_env(name: str, field: str) -> Object:
+    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": field}}}
