@@ -6,6 +6,7 @@ it its part of its phase, by the clock of the power button: as if all phases aft
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lastcall_lab.simulation.container_lives import ContainerLife
 from lastcall_lab.simulation.rules import arithmetic
@@ -39,6 +40,13 @@ class TerminationReason:
         return min(max(self.polite, self.polite if term is None else term + AFTER_TERM - SOON), self.last)
 
 
+class PhaseStart(NamedTuple):
+    """When a phase began: not before ``earliest`` and not after ``latest``."""
+
+    earliest: float
+    latest: float
+
+
 class TerminationReasons:
     """Of all that has ended in a run."""
 
@@ -55,7 +63,8 @@ class TerminationReasons:
 
     def phase_start(self, shutdown: ShutdownHistory, index: int) -> float | None:
         """When a phase began at the latest, None if no pod of it was begun."""
-        return self._starts[id(shutdown)].get(index)
+        found = self._starts[id(shutdown)].get(index)
+        return found.latest if found else None
 
     def phase_end(self, shutdown: ShutdownHistory, index: int, start: float) -> float:
         """Until when a phase that began then goes on at the least, if it is not done before."""
@@ -81,7 +90,8 @@ class TerminationReasons:
             if (
                 shutdown.at <= at
                 and first is not None
-                and first <= min(shutdown.until + SOON, at) + self._notice_delay(shutdown)
+                and self._first_step(life, shutdown, first)
+                <= min(shutdown.until + SOON, at) + self._notice_delay(shutdown)
             ):
                 yield from self._phase_reasons(shutdown, life, first)
 
@@ -96,7 +106,7 @@ class TerminationReasons:
         yield self._phase_reason(shutdown, life, first, index)
         if life.began > shutdown.at:
             for later, start in self._starts[id(shutdown)].items():
-                if later > index and start <= first:
+                if later > index and start.latest <= first:
                     yield self._phase_reason(shutdown, life, first, later)
 
     def _phase_reason(
@@ -115,7 +125,9 @@ class TerminationReasons:
         if machine.is_troubled(shutdown.at, began):
             began = start
         if self._facts.run.beside:  # the waits for the kubelet and for Services are part of phase and grace period
-            start = max(shutdown.at, start - KUBELET_ENDS)
+            earliest = self._earliest_start(shutdown, index, start)
+            given = min(self._phase_seconds(shutdown, index, earliest), start + given - earliest)
+            start = earliest
             began = max(shutdown.at, began - self._facts.run.traffic - FIRST_ANSWERS)
         end = min(start + max(given, MARGIN), max(self._facts.lock_deadline(shutdown, shutdown.at), start))
         last = end - min(MARGIN, (end - start) / 2) - SOON
@@ -128,27 +140,51 @@ class TerminationReasons:
         coming = [(phase.priority, float(phase.seconds)) for phase in (self._facts.run.plan or ())[index:]]
         return arithmetic.share_seconds(coming, left)[0]
 
-    def _phase_starts(self, shutdown: ShutdownHistory) -> dict[int, float]:
-        """When each phase began at the latest: a pod's first signal, or its deletion by the agent.
+    def _earliest_start(self, shutdown: ShutdownHistory, index: int, start: float) -> float:
+        """Not before the button, and not after ``start``."""
+        found = self._starts[id(shutdown)].get(index)
+        return max(shutdown.at, min(start, found.earliest)) if found else start
+
+    def _phase_starts(self, shutdown: ShutdownHistory) -> dict[int, PhaseStart]:
+        """When each phase began, by its pods' first signals and their deletions by the agent.
 
         Pods that were to end anyway do not tell.
         """
-        found: dict[int, float] = {}
+        found: dict[int, PhaseStart] = {}
         for life in self._facts.lives_on(shutdown.node) if self._facts.run.plan else ():
-            begun = min(self._first_steps(life, shutdown), default=NEVER)
-            if begun <= shutdown.until and not _was_ending(life, shutdown):
+            begun = min(self._first_steps(life, shutdown), key=lambda step: step.latest, default=None)
+            if begun and begun.latest <= shutdown.until and not _was_ending(life, shutdown):
                 index = self._facts.phase_of_pod(life.uid)
-                found[index] = min(begun, found.get(index, NEVER))
+                other = found.get(index, begun)
+                found[index] = PhaseStart(min(begun.earliest, other.earliest), min(begun.latest, other.latest))
         return found
 
-    def _first_steps(self, life: ContainerLife, shutdown: ShutdownHistory) -> Iterator[float]:
-        """Its first signal and its deletion by the agent."""
+    def _first_steps(self, life: ContainerLife, shutdown: ShutdownHistory) -> Iterator[PhaseStart]:
+        """Its first signal and its deletion by the agent, and what each says of the beginning of the phase."""
         signal = life.first_signal_since(shutdown.at)
         if signal is None or life.began > signal:
             return
-        yield signal
+        yield PhaseStart(signal - self._longest_wait(life, signal), signal)
+        for at in self._deletions_by_agent(life, shutdown):
+            yield PhaseStart(at - KUBELET_ENDS, at)
+
+    def _first_step(self, life: ContainerLife, shutdown: ShutdownHistory, first: float) -> float:
+        """Whatever came first: a pod that waits for its Services has been deleted, and has got no signal yet."""
+        return min([first, *self._deletions_by_agent(life, shutdown)])
+
+    def _deletions_by_agent(self, life: ContainerLife, shutdown: ShutdownHistory) -> Iterator[float]:
         by_agent = (one.at for one in self._facts.asked.get(life.uid, ()) if one.by == agent_name(life.node))
-        yield from (at for at in by_agent if at >= max(shutdown.at, life.began))
+        return (at for at in by_agent if max(shutdown.at, life.began) <= at <= shutdown.until)
+
+    def _longest_wait(self, life: ContainerLife, signal: float) -> float:
+        """How long after its turn a pod may get its first signal: SIGTERM waits for a first list, or for Services."""
+        if not self._facts.run.beside:
+            return 0.0
+        if signal != life.term:
+            return KUBELET_ENDS
+        is_named = any(one.who == life.uid and one.what and one.at <= signal for one in self._facts.run.endpoints)
+        limit = self._facts.run.traffic
+        return max(KUBELET_ENDS, limit if is_named else min(limit, FIRST_ANSWERS))
 
 
 def _shutdown_signal_time(life: ContainerLife, shutdown: ShutdownHistory) -> float | None:

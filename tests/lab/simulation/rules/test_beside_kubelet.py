@@ -179,6 +179,37 @@ def test_a_grace_period_that_the_agent_has_made_shorter_is_no_reason_for_sigkill
     assert story.is_off(101.5).boots(130.0).broken() == ["KILL"]
 
 
+@pytest.mark.parametrize(
+    ("term", "kill", "broken"), [(100.25, 109.9, []), (100.25, 109.8, ["KILL"]), (100.5, 109.9, ["KILL"])]
+)
+def test_a_phase_may_have_begun_before_a_first_sigterm_that_waited_for_a_list(term, kill, broken):
+    story = Beside(clear_network=[Noted(50.0, "", False)]).pod("logs", priority=CRITICAL).goes_down()
+    story.at(term, "logs", "TERM").at(kill, "logs", "KILL", "exit")
+    assert story.is_off(110.3).boots(160.0).broken() == broken
+
+
+@pytest.mark.parametrize(("named", "broken"), [(True, []), (False, ["KILL"])])
+def test_a_phase_may_have_begun_before_a_first_sigterm_that_waited_for_services(named, broken):
+    story = Beside().pod("dns", priority=CRITICAL).noted("endpoints", 2.0, "dns", named).goes_down()
+    assert story.at(102.0, "dns", "TERM").at(109.9, "dns", "KILL", "exit").is_off(110.1).boots(160.0).broken() == broken
+
+
+@pytest.mark.parametrize(("kill", "broken"), [(110.2, []), (109.9, ["KILL"])])
+def test_a_phase_began_when_the_agent_deleted_its_first_pod(kill, broken):
+    story = Beside().pod("dns", priority=CRITICAL).noted("endpoints", 2.0, "dns", True).goes_down()
+    story.asked_by(100.4, "dns", 10.0, AGENT).at(102.0, "dns", "TERM").at(kill, "dns", "KILL", "exit")
+    assert story.is_off(110.3).boots(160.0).broken() == broken
+
+
+@pytest.mark.parametrize(("deleted", "broken"), [(100.1, []), (None, ["UNASKED"])])
+def test_a_pod_whose_wait_for_services_began_before_it_was_called_off_is_ended(deleted, broken):
+    story = Beside().pod("web", grace=30).noted("endpoints", 2.0, "web", True).goes_down()
+    if deleted:
+        story.asked_by(deleted, "web", 30.0, AGENT)
+    story.is_cancelled(100.5).at(102.0, "web", "TERM").at(129.9, "web", "KILL", "exit")
+    assert story.broken() == broken
+
+
 def test_only_a_pod_that_has_ended_loses_its_object():
     story = Beside().pod("web").goes_down().asked_by(100.3, "web", 0.0, AGENT, forgotten=True)
     story.at(100.2, "web", "TERM").at(101.0, "web", "exit")
