@@ -19,7 +19,7 @@ class GuardFactsReader(Protocol):
     async def read_removal_facts(self, removal: Removal, *, fresh: bool) -> GuardFacts:
         """The surroundings of one removal.
 
-        ``fresh``: GuardPolicies and pods are read now; otherwise all may be some seconds old.
+        ``fresh``: all of it is read now; otherwise all may be some seconds old.
         """
         ...
 

@@ -137,6 +137,8 @@ class GuardWorld:
         self._changed = asyncio.Event()
         self.events, self.went, self.reviews, self.removals = [], [], [], []
         self.replaced = []
+        self.deletions = 0
+        """By the guard itself."""
         """When a successor of a member was ready."""
         meta = GuardPolicyMeta(name="db", namespace="shop", uid="uid-policy", resource_version="1")
         self.policy = GuardPolicy(
@@ -314,6 +316,7 @@ class GuardWorld:
 
     async def delete_pod(self, pod, grace):
         self.trouble("delete")
+        self.deletions += 1
         answer = await self.guards[0].answer(
             json.dumps(deletion({"metadata": {"name": pod.metadata.name}}, user={"username": GUARD_RELEASER})).encode()
         )

@@ -87,8 +87,8 @@ class KubeGuardFacts:
         pod = removal.pod or facts.find_pod(removal.namespace, removal.name)
         if pod is None:
             return facts
-        owners = await self._complete_owners(pod, facts.owners)
-        node = await self._find(NODES.with_shape(GuardedNode), pod.spec.node_name) if pod.spec.node_name else None
+        owners = await self._complete_owners(pod, facts.owners, seconds)
+        node = await self._find_node(pod.spec.node_name, seconds)
         evicts = removal.kind is RemovalKind.EVICTION
         budgets = await self._list(_BUDGETS, removal.namespace, seconds) if evicts else ()
         nodes = {pod.spec.node_name: node} if node else {}
@@ -104,11 +104,14 @@ class KubeGuardFacts:
         pods = [removal.pod] if removal.pod else await self._list(_PODS, removal.namespace, seconds)
         return GuardFacts(pods=tuple(pods))
 
-    async def _read_namespace(self, name: str, policies: Sequence[GuardPolicy], pod_seconds: float) -> GuardFacts:
+    async def _find_node(self, name: str, seconds: float) -> GuardedNode | None:
+        return await self._find(NODES.with_shape(GuardedNode), name, seconds=seconds) if name else None
+
+    async def _read_namespace(self, name: str, policies: Sequence[GuardPolicy], seconds: float) -> GuardFacts:
         pods, namespace, lists = await asyncio.gather(
-            self._list(_PODS, name, pod_seconds),
-            self._find(NAMESPACES.with_shape(GuardedNamespace), name),
-            asyncio.gather(*(self._list(resource, name, RECENT_SECONDS) for resource in _LISTED.values())),
+            self._list(_PODS, name, seconds),
+            self._find(NAMESPACES.with_shape(GuardedNamespace), name, seconds=seconds),
+            asyncio.gather(*(self._list(resource, name, seconds) for resource in _LISTED.values())),
         )
         kinds = [kind for _, kind in _LISTED]
         return GuardFacts(
@@ -118,7 +121,9 @@ class KubeGuardFacts:
             policies=tuple(policies),
         )
 
-    async def _complete_owners(self, pod: Pod, owners: Mapping[str, WorkloadOwner]) -> Mapping[str, WorkloadOwner]:
+    async def _complete_owners(
+        self, pod: Pod, owners: Mapping[str, WorkloadOwner], seconds: float
+    ) -> Mapping[str, WorkloadOwner]:
         """With the owners of this pod that are of other kinds than those that are listed."""
         known = dict(owners)
         reference = _controller(pod.metadata.owner_references)
@@ -126,14 +131,14 @@ class KubeGuardFacts:
         while reference and reference.uid not in seen:
             seen.add(reference.uid)
             if reference.uid not in known:
-                owner = await self._read_owner(reference, pod.metadata.namespace)
+                owner = await self._read_owner(reference, pod.metadata.namespace, seconds)
                 if owner is None:
                     break
                 known[reference.uid] = owner
             reference = _controller(known[reference.uid].metadata.owner_references)
         return known
 
-    async def _read_owner(self, reference: OwnerReference, namespace: str) -> WorkloadOwner | None:
+    async def _read_owner(self, reference: OwnerReference, namespace: str, seconds: float) -> WorkloadOwner | None:
         """The owner; None if it does not exist. One that cannot be read counts as existing."""
         kind = (reference.api_version.rpartition("/")[0], reference.kind)
         if kind in _LISTED:
@@ -141,7 +146,7 @@ class KubeGuardFacts:
         if kind not in _READ:
             metadata = GuardedMetadata(name=reference.name, namespace=namespace, uid=reference.uid)
             return WorkloadOwner(kind=reference.kind, metadata=metadata)
-        found = await self._find(_READ[kind], reference.name, namespace)
+        found = await self._find(_READ[kind], reference.name, namespace, seconds=seconds)
         return _with_kind(reference.kind, found) if found and found.metadata.uid == reference.uid else None
 
     async def _list(self, resource: ApiResource[T], namespace: str, seconds: float) -> Sequence[T]:
@@ -150,14 +155,14 @@ class KubeGuardFacts:
 
         return await self._recent.read(resource.path(namespace), load, seconds=seconds)
 
-    async def _find(self, resource: ApiResource[T], name: str, namespace: str = "") -> T | None:
+    async def _find(self, resource: ApiResource[T], name: str, namespace: str = "", *, seconds: float) -> T | None:
         async def load() -> T | None:
             try:
                 return await self._client.get(resource, name, namespace=namespace)
             except NotFound:
                 return None
 
-        return await self._recent.read(resource.path(namespace, name), load, seconds=RECENT_SECONDS)
+        return await self._recent.read(resource.path(namespace, name), load, seconds=seconds)
 
 
 def _owner_items(lists: Iterable[tuple[str, Sequence[_ListedOwner]]]) -> Iterable[tuple[str, WorkloadOwner]]:

@@ -191,6 +191,7 @@ class PreparationWorker:
         pod = _find_pod(held, self._facts)
         if pod is not None:
             await self._ports.actions.delete_pod(pod, held.grace_period_seconds)
+            await self._ports.clock.sleep(CHECK_SECONDS)  # until the list of pods shows it
 
     async def _fail(self, held: HeldPod, message: str, *, is_unreachable: bool) -> None:
         log.warning("pod %s: %s", self._title(held), message)

@@ -163,6 +163,7 @@ def test_a_controller_in_backoff_is_spared_the_wait_and_a_person_is_not_obeyed_l
 
     world = play(story)
     assert [by for *_, by in world.went] == ["nudge"]
+    assert world.deletions == 1
     ready = next(
         at for at, call, _ in reversed(world.application.calls) if at < world.went[0][0] and call == "progress"
     )
