@@ -157,10 +157,11 @@ class PodStarted(JournalEvent, frozen=True, tag="PodStarted"):
 
 
 class HookStarted(JournalEvent, frozen=True, tag="HookStarted"):
-    """A preStop hook begins."""
+    """A preStop hook begins. ``runtime_id`` is the runtime's id of the container, "" if an older agent wrote this."""
 
     uid: str
     container: str
+    runtime_id: str = ""
 
 
 class HookEnded(JournalEvent, frozen=True, tag="HookEnded"):
@@ -175,13 +176,15 @@ class HookEnded(JournalEvent, frozen=True, tag="HookEnded"):
 class ContainerSignalled(JournalEvent, frozen=True, tag="Signalled"):
     """A container is sent SIGTERM or SIGKILL.
 
-    ``stop_signal`` is the signal that the container's spec names in place of SIGTERM, "" without one.
+    ``stop_signal`` is the signal that the container's spec names in place of SIGTERM, "" without one. ``runtime_id`` is
+    the runtime's id of a container that is sent SIGTERM, "" if an older agent wrote this.
     """
 
     uid: str
     container: str
     signal: Literal["TERM", "KILL"]
     stop_signal: str = ""
+    runtime_id: str = ""
 
 
 class ContainerEnded(JournalEvent, frozen=True, tag="ContainerEnded"):
@@ -292,7 +295,10 @@ AnyEvent = (
 
 
 class ContainerRecord(Facts, frozen=True):
-    """How one container ended; offsets in seconds since the shutdown began."""
+    """How one container ended; offsets in seconds since the shutdown began.
+
+    ``runtime_id`` is the runtime's id of the container that got hook and SIGTERM, "" if that is not known.
+    """
 
     name: str
     hook_started: float | None = None
@@ -304,6 +310,11 @@ class ContainerRecord(Facts, frozen=True):
     ended: float | None = None
     exit_code: int | None = None
     stop_signal: str = ""
+    runtime_id: str = ""
+
+    def is_of(self, runtime_id: str) -> bool:
+        """Whether this may be the container with that id: it has not ended, and no other id is known."""
+        return self.ended is None and self.runtime_id in ("", runtime_id)
 
     @property
     def term_name(self) -> str:

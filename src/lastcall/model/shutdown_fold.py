@@ -249,15 +249,22 @@ def _update_container(
 ) -> ContainerRecord:
     match event:
         case HookStarted():
-            return _set_once(record, "hook_started", hook_started=at)
+            return _set_once(_record_of(record, event.runtime_id), "hook_started", hook_started=at)
         case HookEnded():
             return _set_once(record, "hook_ended", hook_ended=at, hook_ok=event.ok, hook_message=event.message)
         case ContainerSignalled(signal="KILL"):
             return _set_once(record, "kill", kill=at)
         case ContainerSignalled():
-            return _set_once(record, "term", term=at, stop_signal=event.stop_signal)
+            return _set_once(_record_of(record, event.runtime_id), "term", term=at, stop_signal=event.stop_signal)
         case ContainerEnded():
             return _set_once(record, "ended", ended=at, exit_code=event.exit_code)
+
+
+def _record_of(record: ContainerRecord, runtime_id: str) -> ContainerRecord:
+    """The record of the container with that id: a new one if the kubelet has replaced one whose end nobody saw."""
+    if record.ended is None and not record.is_of(runtime_id):
+        record = ContainerRecord(name=record.name)
+    return structs.replace(record, runtime_id=record.runtime_id or runtime_id)
 
 
 def _set_once(record: R, first: str, **facts: Any) -> R:

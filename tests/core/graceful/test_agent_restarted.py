@@ -270,3 +270,22 @@ async def test_an_agent_killed_while_it_unmounts_is_continued_by_the_next_one(ma
     [record] = machine.disk.records()
     assert {one.name: one.unmounted is not None for one in record.pods} == {"db": True, "web": True}
     assert [one.outcome for one in record.pods] == [PodOutcome.GRACEFUL, PodOutcome.GRACEFUL]
+
+
+@on_machine(groups=phases((0, 10), (2_000_000_000, 10)))
+async def test_a_container_that_the_kubelet_started_while_no_agent_ran_has_a_time_of_its_own(machine):
+    """Its predecessor got SIGTERM, and nobody saw its end."""
+    db = pod("db", uid="db", grace=4, hook=1)
+    machine.runtime.add(db, {"main": ContainerScript(after_term=1, hook=1)})
+    await machine.going_down(1.5)
+    await machine.kill_agent()
+    await machine.clock.sleep(2)
+    machine.runtime._script = lambda *_: ContainerScript(after_term=math.inf, hook=1)
+    await machine.runtime.launch_container(db, db.spec.containers[0], attempt=1)
+    await machine.clock.sleep(3)
+    await machine.start_agent()
+    await machine.off()
+    found = [(d.what, d.at) for d in machine.runtime.deliveries if d.uid == "db"]
+    assert [what for what, _ in found if what in ("hook", "TERM", "KILL")] == ["hook", "TERM", "hook", "TERM", "KILL"]
+    last = dict(found)
+    assert last["KILL"] >= last["TERM"] + 2

@@ -195,6 +195,17 @@ def test_a_phase_and_a_pod_keep_their_first_start_and_a_signal_its_first_moment(
     assert "the lock was lost" in record.notes[0].text
 
 
+@pytest.mark.parametrize(("runs", "begun"), [(("a", "b"), 9.0), (("a", "a"), 3.0), (("", "b"), 3.0)])
+def test_a_container_that_replaces_one_whose_end_nobody_saw_has_a_record_of_its_own(runs, begun):
+    started, phase, web, *_ = shutdown_records.dozen()
+    terms = [
+        ContainerSignalled(at=started.at + at, uid=web.uid, container="main", signal="TERM", runtime_id=run)
+        for at, run in zip((3.0, 9.0), runs, strict=True)
+    ]
+    [main] = [one for one in fold_events([started, phase, web, *terms]).pods[0].containers if one.name == "main"]
+    assert (main.term, main.runtime_id) == (begun, runs[0] if begun == 3.0 and runs[0] else runs[1])
+
+
 def test_an_unconfirmed_pod_may_turn_out_to_have_ended():
     events = shutdown_records.dozen()
     late = PodEnded(at=events[-1].at + 1, uid="uid-nfs-reader-0", outcome=PodOutcome.KILLED)

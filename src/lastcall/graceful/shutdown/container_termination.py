@@ -57,7 +57,7 @@ class ContainersTermination:
         self._clock = clock
         self._tell = tell
         before = tuple(before)
-        self._before = {c.name: c for c in before if c.ended is None}  # one that runs again is another one
+        self._before = {c.name: c for c in before if c.is_of(live.containers.get(c.name, c.runtime_id))}
         self._killed_before = any(
             c.kill is not None and c.ended is not None and was_killed(c.exit_code) for c in before
         )
@@ -119,7 +119,8 @@ class ContainersTermination:
         limit = self._time.window.sigterm_deadline - self._clock.boottime()
         if hook is None or limit <= 0 or (before and (before.hook_ended is not None or before.term is not None)):
             return
-        self._tell(HookStarted(at=self._clock.boottime(), uid=self._uid, container=container.name))
+        run = self.live.containers[container.name]
+        self._tell(HookStarted(at=self._clock.boottime(), uid=self._uid, container=container.name, runtime_id=run))
         result = await self._execute_hook(container.name, hook, limit)
         self._tell(
             HookEnded(
@@ -158,7 +159,16 @@ class ContainersTermination:
         term = before.term if before else None
         if term is None:
             term = self._clock.boottime()
-            self._tell(ContainerSignalled(at=term, uid=self._uid, container=name, signal="TERM", stop_signal=stop))
+            self._tell(
+                ContainerSignalled(
+                    at=term,
+                    uid=self._uid,
+                    container=name,
+                    signal="TERM",
+                    stop_signal=stop,
+                    runtime_id=self.live.containers[name],
+                )
+            )
         killer = asyncio.ensure_future(self._kill_when_due(name, term))
         try:
             code = await self._stop_until_ended(name, term)

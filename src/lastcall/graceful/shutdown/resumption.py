@@ -16,6 +16,7 @@ from lastcall.model.shutdown import (
     ShutdownRecord,
 )
 from lastcall.model.shutdown_kind import ends_boot
+from lastcall.ports.node import RunningPod
 
 F = TypeVar("F", bound=Facts)
 
@@ -64,18 +65,25 @@ def pods_by_uid(record: ShutdownRecord) -> dict[str, PodRecord]:
     }
 
 
+def is_recreated(record: PodRecord, live: RunningPod) -> bool:
+    """Whether none of the containers that got a hook or SIGTERM runs any more: the kubelet has started others."""
+    begun = {container.runtime_id for container in record.containers if container.runtime_id}
+    return bool(begun) and begun.isdisjoint(live.containers.values())
+
+
 def replay_events(record: PodRecord, at: float) -> list[JournalEvent]:
     """A cancelled shutdown's steps for a pod, as events at ``at``, for the journal of the next shutdown."""
     events: list[JournalEvent] = []
     for container in record.containers:
-        uid, name = record.uid, container.name
+        uid, name, run = record.uid, container.name, container.runtime_id
         if container.hook_ended is not None:
             ok, message = bool(container.hook_ok), container.hook_message
-            events.append(HookStarted(at=at, uid=uid, container=name))
+            events.append(HookStarted(at=at, uid=uid, container=name, runtime_id=run))
             events.append(HookEnded(at=at, uid=uid, container=name, ok=ok, message=message))
         if container.term is not None:
             stop = container.stop_signal
-            events.append(ContainerSignalled(at=at, uid=uid, container=name, signal="TERM", stop_signal=stop))
+            term = ContainerSignalled(at=at, uid=uid, container=name, signal="TERM", stop_signal=stop, runtime_id=run)
+            events.append(term)
     return events
 
 

@@ -19,7 +19,7 @@ from lastcall.graceful.shutdown.pod_termination import (
     initial_events,
     record_absent_pod,
 )
-from lastcall.graceful.shutdown.resumption import pods_by_uid
+from lastcall.graceful.shutdown.resumption import is_recreated, pods_by_uid
 from lastcall.graceful.shutdown.roster import Roster
 from lastcall.graceful.shutdown.runtime_probe import RuntimeProbe
 from lastcall.model.pods import asked_grace
@@ -339,7 +339,9 @@ class ShutdownRun:
     def _begin_pod(self, live: RunningPod, index: int, time: PhaseTime, begun: float) -> None:
         uid = live.pod.metadata.uid
         record = self._records.get(uid) or self._taken_over.get(uid)
-        window = _pod_window(live, time, record.started if record else begun)
+        if record:
+            begun = self._clock.boottime() if is_recreated(record, live) else record.started
+        window = _pod_window(live, time, begun)
         mine = AdjustableWindow(window, self._clock)
         self._times[uid] = mine
         self._roster.mark_begun(uid)
