@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lastcall.aio import OrderedTaskGroup, Signal, cancel_and_wait, wait_any, wait_first
 from lastcall.graceful.planning import remaining_time
-from lastcall.graceful.planning.time_windows import PhaseTime, TerminationWindow, phase_time
+from lastcall.graceful.planning.time_windows import MINIMUM, PhaseTime, TerminationWindow, phase_time
 from lastcall.graceful.shutdown.adjustable_window import AdjustableWindow
 from lastcall.graceful.shutdown.container_termination import Tell
 from lastcall.graceful.shutdown.pod_refresher import LAST_LOOK_SECONDS, LOOK_AFTER, PodRefresher
@@ -95,6 +95,7 @@ class ShutdownRun:
         self._changed = asyncio.Event()
         self._ended = Signal()
         self._refreshed = False
+        self._is_list_fresh = False
         self._times: dict[str, AdjustableWindow] = {}
         self._probe = RuntimeProbe(runtime, clock=clock, tell=tell)
         self._refresher = PodRefresher(
@@ -128,8 +129,9 @@ class ShutdownRun:
                 await self._refresher.wait_for_refresh()
                 self._resume_earlier_pods()
             for index in range(len(self._plan)):
-                if index:
+                if index and not self._is_list_fresh:
                     self._refresher.start_refresh()
+                self._is_list_fresh = False
                 if (index or not self._roster.waiting_pods(index)) and not self._probe.silent:
                     await self._refresher.wait_for_refresh()
                 if self._stopped:
@@ -262,6 +264,18 @@ class ShutdownRun:
             await self._refresher.wait_for_refresh(LAST_LOOK_SECONDS)
         return self._roster.waiting_pods(index)
 
+    async def _find_late_pods(self, index: int, time: PhaseTime) -> Sequence[RunningPod]:
+        """Pods that a fresh list shows and whose phase still has time: they had been ordered to start before.
+
+        The next phase needs that list in any case. If only MINIMUM is left, they have more time in the next phase.
+        """
+        if index == len(self._plan) - 1 or self._probe.silent or self._stopped:
+            return await self._find_missed_pods(index)
+        self._refresher.start_refresh()
+        await self._refresher.wait_for_refresh()
+        self._is_list_fresh = True
+        return self._roster.waiting_pods(index) if self._clock.boottime() < time.last_kill - MINIMUM else ()
+
     def _give_up_open_pods(self) -> PhaseEnd:
         """Gives up the open pods at the phase's end. Returns RAN_OUT if a container may still run, else DONE."""
         over = PhaseEnd.DONE
@@ -317,7 +331,7 @@ class ShutdownRun:
                     alarm = self._start_alarm(time.end)
                 for live in self._roster.waiting_pods(index):
                     self._begin_pod(live, index, time, begun)
-                if not self._roster.open_uids and not await self._find_missed_pods(index):
+                if not self._roster.open_uids and not await self._find_late_pods(index, time):
                     return PhaseEnd.DONE
                 if not self._roster.open_uids:
                     begun = self._clock.boottime()

@@ -385,6 +385,25 @@ def test_pods_that_were_made_anew_leave_the_critical_phase_its_time():
     assert (term, kill - term) == (11, 9.5)
 
 
+@pytest.mark.parametrize(("seconds", "kill"), [(15, 13.0), (4, 12.9)])
+def test_a_pod_that_began_after_the_list_has_the_time_of_its_own_phase(seconds, kill):
+    """It had been ordered to start before. If its phase is almost over, the next one gives it more."""
+
+    async def scene(world):
+        late = pod("late", uid="late", grace=10)
+        world.runtime.add(pod("web", uid="web"), {"main": SLOW})
+        async with world.going_down():
+            await world.clock.sleep(2.5)
+            world.runtime.add(late, {"main": STUBBORN})
+
+    world = played(scene, phases((0, seconds), (2_000_000_000, 10)))
+    assert world.got("late", "main")[:2] == [(3, "TERM"), (kill, "KILL")]
+    assert [event.end for event in world.of(PhaseEnded)] == [
+        PhaseEnd.DONE,
+        PhaseEnd.EMPTY if seconds == 15 else PhaseEnd.DONE,
+    ]
+
+
 def test_an_end_that_was_given_up_does_not_end_the_one_that_has_begun_since():
     hung = ContainerScript(after_term=math.inf, after_kill=6)
 
