@@ -80,6 +80,7 @@ class SimulatedEnvironment:
         self.shelf = InMemoryVolumes()
         self.storage = Storage(self.shelf, clock)
         self.weather = FaultInjector(clock, seed, self.truth.record_fault)
+        self.weather.listed_old = self.truth.record_old_list
         pace = RateLimit(scenario.qps, scenario.burst)
         self.plane = SimulatedControlPlane(clock, seed, self.storage, self.weather, pace, authorization)
         self.standing = ClusterHealth(self.plane.server.store)

@@ -79,6 +79,8 @@ class FaultInjector:
         self.struck = struck
         self.changed: list[Callable[[], None]] = []
         """Hear that the weather is another."""
+        self.listed_old: Callable[[str, float], None] = lambda program, since: None
+        """Hears that the first list of a program is of that time (boottime, in seconds)."""
         self._down = False
         self._seed = seed
         self._conditions: list[NetworkFault] = []
@@ -122,9 +124,9 @@ class FaultInjector:
         """The random sequence of one program."""
         return random_of(self._seed, f"weather/{program}")
 
-    def revision_at(self, at: float) -> int | None:
-        """The store's newest revision at that time; None if it is not known any more."""
-        known = [revision for since, revision in self._revisions if since <= at]
+    def revision_at(self, at: float) -> tuple[float, int] | None:
+        """When the store's newest revision at that time was noted, and the revision; None if it is not known any more."""
+        known = [one for one in self._revisions if one[0] <= at]
         return known[-1] if known else None
 
     def forget_revisions(self) -> None:
@@ -232,10 +234,13 @@ class FaultyTransport:
             told, behind = OLD_START, starts
         if not behind:
             return step.target
-        revision = self._weather.revision_at(self._weather.clock.boottime() - behind)
-        if revision is None:
+        noted = self._weather.revision_at(self._weather.clock.boottime() - behind)
+        if noted is None:
             return step.target
+        since, revision = noted
         self._weather.struck(told, str(step))
+        if told == OLD_START:
+            self._weather.listed_old(self._program, since)
         return f"{step.target}{'&' if '?' in step.target else '?'}resourceVersion={revision}&resourceVersionMatch=Exact"
 
     def _is_first(self, target: str) -> bool:

@@ -104,6 +104,7 @@ class Rehearsal:
             orders=truth.orders,
             failover=self.scenario.failover,
             set_back=min([*truth.restores, *begun], default=math.inf),
+            old_lists=truth.old_lists,
             bounded=self.scenario.manager in _OURS,
             beside=self.scenario.manager is ScenarioShutdownManager.BESIDE_KUBELET,
             node_objects=truth.node_objects,

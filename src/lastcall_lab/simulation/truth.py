@@ -135,6 +135,8 @@ class Truth:
         """Where that was, by uid."""
         self.asked: list[TerminationRequest] = []
         self.notices: list[NodeNotice] = []
+        self.old_lists: list[Noted[float]] = []
+        """A program has begun with a list of that time."""
         self.restores: list[float] = []
         """When etcd was restored from a backup."""
         self.orders: list[FenceOrder] = []
@@ -201,6 +203,10 @@ class Truth:
     def record_fault(self, kind: str, step: str) -> None:
         """A fault has hit something."""
         self.faults.append(InjectedFault(self._clock.boottime(), kind, step))
+
+    def record_old_list(self, program: str, since: float) -> None:
+        """The first list of a program tells of nothing that came after that time."""
+        self.old_lists.append(Noted(self._clock.boottime(), program, since))
 
     def record_restore(self) -> None:
         """Etcd is restored from a backup."""

@@ -189,7 +189,8 @@ async def test_a_kubelet_takes_no_list_that_is_older_than_what_it_has_seen():
 
 @virtually
 async def test_only_the_first_list_of_a_life_is_behind_where_programs_start():
-    way = Way(stale_starts=5.0)
+    way, told = Way(stale_starts=5.0), []
+    way.weather.listed_old = lambda program, since: told.append((program, since))
     for revision in (1, 2, 3, 4):
         way.weather.note_revision(revision)
         await way.weather.clock.sleep(3.0)
@@ -204,6 +205,7 @@ async def test_only_the_first_list_of_a_life_is_behind_where_programs_start():
     old = "?resourceVersion=3&resourceVersionMatch=Exact"
     assert way.server.asked == [f"GET {pods}{old}", f"GET {nodes}{old}", f"GET {pods}"] * 2
     assert way.struck == [("old first list", "node-1: GET pods"), ("old first list", "node-1: GET nodes")] * 2
+    assert told == [("node-1", 6.0)] * 4
 
 
 @virtually

@@ -88,6 +88,8 @@ class RunRecord:
     failover: FailoverSettings | None = None
     set_back: float = NEVER
     """When objects were first what they had been before: etcd was restored, or a program began with an old list."""
+    old_lists: Sequence[Noted[float]] = ()
+    """Which program (``who``) has begun with a list of which time (``what``)."""
     bounded: bool = True
     """Whether grace and phase also bound how long an end takes: lastcall promises that, a kubelet does not."""
     beside: bool = False

@@ -71,7 +71,10 @@ def _judge_starts(facts: RunFacts, shutdown: ShutdownHistory) -> Iterator[Invari
 def _judge_order(
     facts: RunFacts, reasons: TerminationReasons, shutdown: ShutdownHistory
 ) -> Iterator[InvariantViolation]:
-    """Who is to end by the API server's word is ended by the kubelet, whenever its turn would be."""
+    """Who is to end by the API server's word is ended by the kubelet, whenever its turn would be.
+
+    A first list that is older than a pod is such a word: the kubelet takes the pod for one that is gone.
+    """
     ran = [
         one
         for one in facts.lives_on(shutdown.node)
@@ -94,7 +97,14 @@ def _judge_order(
 
 def _is_wanted(facts: RunFacts, life: ContainerLife, shutdown: ShutdownHistory) -> bool:
     ended = shutdown.until if life.ended is None else min(shutdown.until, life.ended)
-    return any(one.at < ended for one in facts.requests_of_others(life, shutdown))
+    asked = any(one.at < ended for one in facts.requests_of_others(life, shutdown))
+    return asked or _is_missed_by_old_list(facts, life, ended)
+
+
+def _is_missed_by_old_list(facts: RunFacts, life: ContainerLife, ended: float) -> bool:
+    """Whether its kubelet has begun with a list that is older than the first order to start it."""
+    ordered = min((one.at for one in facts.orders.get(life.node, ()) if one.uid == life.uid), default=life.began)
+    return any(one.who == life.node and one.what < ordered <= one.at <= ended for one in facts.run.old_lists)
 
 
 def _had_time(

@@ -4,6 +4,7 @@ import pytest
 from support.simulation.run_records import CRITICAL, Story
 
 from lastcall_lab.simulation.invariants import find_violations
+from lastcall_lab.simulation.truth import Noted
 from lastcall_lab.volumes.volume_events import VolumeEvent, VolumeEventType
 
 GRANTED = ("pressed", 40.0)
@@ -95,6 +96,16 @@ def test_after_objects_were_set_back_phases_and_machines_are_judged_all_the_same
     story = pressed().pod("low").pod("high", priority=CRITICAL).at(100, "low", "TERM").at(109, "high", "TERM", "exit")
     story.more["set_back"] = 1.0
     assert gone(story.at(110, "low", "exit"), 110).broken() == ["ORDER"]
+
+
+@pytest.mark.parametrize(
+    ("node", "since", "broken"), [("n1", 80.0, []), ("n1", 95.0, ["ORDER"]), ("n2", 80.0, ["ORDER"])]
+)
+def test_a_kubelet_that_begins_with_an_older_list_ends_a_pod_out_of_turn(node, since, broken):
+    story = pressed().pod("low").pod("high", priority=CRITICAL, began=90.0).at(100.1, "n1", "agent killed")
+    story.at(100.5, "n1", "agent started").at(100.6, "low", "TERM").at(100.6, "high", "KILL", "exit")
+    story.more |= {"set_back": 100.5, "old_lists": [Noted(100.5, node, since)]}
+    assert gone(story.at(110, "low", "exit"), 110).broken() == broken
 
 
 # -- how pods are ended ------------------------------------------------------------------------------------------------
