@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from msgspec.structs import replace
 from support.agents.virtual_machine import STUBBORN, Machine, on_machine
 from support.agents.virtual_parts import phases, pod
 
@@ -289,3 +290,38 @@ async def test_a_container_that_the_kubelet_started_while_no_agent_ran_has_a_tim
     assert [what for what, _ in found if what in ("hook", "TERM", "KILL")] == ["hook", "TERM", "hook", "TERM", "KILL"]
     last = dict(found)
     assert last["KILL"] >= last["TERM"] + 2
+
+
+async def goes_on_without_specs(machine, seconds):
+    """The agent is killed in the phase of web. For so many seconds no source knows the next agent's pods."""
+    machine.runtime.add(pod("web", uid="web"), {"main": ContainerScript(after_term=5)})
+    machine.runtime.add(pod("db", uid="db", priority=1000), {"main": ContainerScript(after_term=1)})
+    await machine.going_down(1)
+    await machine.kill_agent()
+    known, list_pods = machine.clock.boottime() + seconds, machine.runtime.list_pods
+
+    async def list_without_specs():
+        found = await list_pods()
+        if machine.clock.boottime() >= known:
+            return found
+        specs = (replace(live.pod.spec, priority=None) for live in found)
+        return [replace(live, pod=replace(live.pod, spec=spec)) for live, spec in zip(found, specs, strict=True)]
+
+    machine.runtime.list_pods = machine.runtime.refresh_pods = list_without_specs
+    await machine.start_agent()
+    await machine.off()
+    [web] = [d.at for d in machine.runtime.deliveries if (d.uid, d.what) == ("web", "exit")]
+    [db] = machine.terms("db")
+    return web, db
+
+
+@on_machine(groups=phases((0, 10), (1000, 10)))
+async def test_an_agent_that_goes_on_waits_for_the_specs_of_pods_that_no_source_knows_yet(machine):
+    web, db = await goes_on_without_specs(machine, 0.1)
+    assert db >= web, "its phase is known in time"
+
+
+@on_machine(groups=phases((0, 10), (1000, 10)))
+async def test_an_agent_that_goes_on_does_not_wait_for_sources_that_do_not_answer(machine):
+    web, db = await goes_on_without_specs(machine, math.inf)
+    assert db < web, "a pod that nobody knows ends first"

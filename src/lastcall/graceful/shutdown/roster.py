@@ -7,7 +7,7 @@ from lastcall.graceful.planning.phase_assignment import index_for
 from lastcall.model.own_pods import serves_other_pods
 from lastcall.model.pods import pod_priority
 from lastcall.model.shutdown import PhasePlan, ShutdownRecord
-from lastcall.ports.node import RunningPod
+from lastcall.ports.node import PrioritySource, RunningPod
 
 MOST_RECREATIONS = 3
 """How often a pod that the kubelet has recreated is terminated again."""
@@ -55,6 +55,15 @@ class Roster:
     def may_lose_sandbox_servers(self) -> bool:
         """The same of pods whose containers are about to end: a teardown that needs them has to begin now."""
         return any(_may_serve(self._pods[uid]) for uid in self._open if uid in self._pods and uid not in self._ended)
+
+    @property
+    def has_pods_without_spec(self) -> bool:
+        """Whether no source has said the priority of a pod whose termination has not begun."""
+        return any(
+            live.priority_source is PrioritySource.DEFAULT and live.pod.spec.priority is None
+            for uid, live in self._pods.items()
+            if uid not in self._open and not self._is_done(live)
+        )
 
     @property
     def namespaces(self) -> set[str]:

@@ -48,6 +48,12 @@ RELIST_SECONDS = 2.0
 SANDBOX_DELAY = 1.0
 """How long the teardown of a sandbox leaves the runtime to the containers that still end, in seconds."""
 
+SPEC_SECONDS = 0.25
+"""How long a resumed shutdown waits for the specs of pods that no source knows: the agent has only just asked for them."""
+
+SPEC_LOOK_SECONDS = 0.02
+"""Seconds between two looks whether a source knows them."""
+
 RETRY_SECONDS = 0.25
 """Seconds between two attempts to get a first list of pods from an unavailable runtime."""
 
@@ -127,6 +133,7 @@ class ShutdownRun:
             self._refresher.start_refresh(after=LOOK_AFTER)
             if self._before:
                 await self._refresher.wait_for_refresh()
+                await self._wait_for_specs()
                 self._resume_earlier_pods()
             for index in range(len(self._plan)):
                 if index and not self._is_list_fresh:
@@ -191,6 +198,13 @@ class ShutdownRun:
                 return False
             await self._clock.sleep(RETRY_SECONDS)
         return not self._stopped
+
+    async def _wait_for_specs(self) -> None:
+        """Without its spec a pod has the priority 0 and would end first, whatever its own is."""
+        end = min(self._clock.boottime() + SPEC_SECONDS, self._deadline)
+        while self._roster.has_pods_without_spec and self._clock.boottime() < end and not self._stopped:
+            await self._clock.sleep(SPEC_LOOK_SECONDS)
+            await self._refresher.read_cached()
 
     async def _relist_pods(self) -> None:
         """Reads the list of pods again and again: a kubelet that somebody has started recreates what has ended."""
