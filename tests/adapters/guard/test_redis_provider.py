@@ -2,84 +2,15 @@
 
 import asyncio
 import os
-import shutil
 import signal
-import subprocess
 
 import pytest
+from support.guard.members import Loopback, member, pod
+from support.guard.redis_servers import NEEDS_REDIS, Servers
 
 from lastcall.adapters.guard.redis_provider import RedisProviderFactory
 from lastcall.adapters.guard.redis_state import parse_info
 from lastcall.errors import LastcallError, TimedOut, Unavailable
-from lastcall.model.pods import ObjectMetadata, Pod, PodStatus
-from lastcall.ports.guard import GuardedMember
-
-NEEDS_REDIS = pytest.mark.skipif(shutil.which("redis-server") is None, reason="redis-server is not installed")
-
-
-def pod(number):
-    """A pod of which each number has an address of its own."""
-    metadata = ObjectMetadata(name=f"redis-{number}", namespace="shop", uid=f"uid-{number}")
-    return Pod(metadata=metadata, status=PodStatus(phase="Running", pod_ip=f"127.63.7.{number + 1}"))
-
-
-class Loopback:
-    """``NamespaceAccess`` without rules, to whatever listens."""
-
-    def __init__(self, **secrets):
-        self.secrets = secrets
-
-    async def connect(self, pod, port, *, tls_name="", ca=""):
-        try:
-            return Stream(*await asyncio.open_connection(pod.status.pod_ip, port))
-        except OSError as error:
-            raise Unavailable(f"{pod.key}: {error}") from error
-
-    async def read_secret(self, name, key):
-        return self.secrets[name]
-
-
-class Stream:
-    def __init__(self, reader, writer):
-        self._reader, self._writer = reader, writer
-
-    async def read(self, most):
-        return await self._reader.read(most)
-
-    async def write(self, data):
-        self._writer.write(data)
-
-    def close(self):
-        self._writer.transport.abort()
-
-
-class Servers:
-    """Real servers; the first is the master at the beginning."""
-
-    def __init__(self, port, directory):
-        self.port, self.directory = port, directory
-        self.processes = {}
-
-    def start(self, number, *more, master=None):
-        address = pod(number).status.pod_ip
-        where = self.directory / str(number)
-        where.mkdir(exist_ok=True)
-        line = ["redis-server", "--bind", address, "--port", self.port, "--save", "", "--dir", where]
-        line += ["--replica-announce-ip", address, "--repl-diskless-sync-delay", 0, "--repl-timeout", 5]
-        line += [
-            "--repl-ping-replica-period",
-            1,
-            *(["--replicaof", pod(master).status.pod_ip, self.port] if master is not None else []),
-        ]
-        self.processes[number] = subprocess.Popen(
-            [*map(str, line), *map(str, more)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-
-    def end(self):
-        for process in self.processes.values():
-            process.send_signal(signal.SIGCONT)
-            process.kill()
-            process.wait()
 
 
 @pytest.fixture
@@ -94,10 +25,6 @@ async def servers(tmp_path, unused_tcp_port):
 
 def provider(port, secrets=None, **settings):
     return RedisProviderFactory().make_provider({"port": port, **settings}, Loopback(**(secrets or {})))
-
-
-def member(number, of=3):
-    return GuardedMember(pod=pod(number), others=tuple(pod(one) for one in range(of) if one != number))
 
 
 async def until(ask, holds, seconds=60):
@@ -203,11 +130,11 @@ async def _health(redis):
 
 
 @NEEDS_REDIS
-async def test_a_redis_cluster_is_for_another_provider(tmp_path, unused_tcp_port):
-    made = Servers(unused_tcp_port, tmp_path)
+async def test_a_redis_cluster_is_for_another_provider(tmp_path, unused_tcp_port_factory):
+    made, bus = Servers(unused_tcp_port_factory(), tmp_path), unused_tcp_port_factory()
     try:
         for number in range(2):
-            made.start(number, "--cluster-enabled", "yes")
+            made.start(number, "--cluster-enabled", "yes", "--cluster-port", bus)
 
         async def ask():
             return await provider(made.port).check_health(member(0, of=2))

@@ -17,7 +17,7 @@ from lastcall.adapters.kube.credentials import Credential, CredentialSource
 from lastcall.adapters.kube.endpoint import ServerEndpoint
 from lastcall.adapters.kube.resources import PODS
 from lastcall.adapters.kube.transport import ApiResponse
-from lastcall.errors import LastcallError, Unavailable
+from lastcall.errors import ApiFailure, LastcallError, RequestRefused, Unavailable
 from lastcall.model.base import Facts
 from lastcall.model.foreign_text import plain_text
 from lastcall.model.pods import Pod
@@ -68,20 +68,27 @@ class PodExec:
         """
         credential = await self._credentials.current_credential()
         try:
-            return await self._run(credential, self._target(pod, container, command), pod)
-        except LastcallError as error:
+            return await self._run(credential, self._target(pod, container, command))
+        except (ApiFailure, Unavailable) as error:
             raise type(error)(f"pod {pod.key}: {error}") from error
 
-    async def _run(self, credential: Credential, target: str, pod: Pod) -> ExecResult:
+    async def _run(self, credential: Credential, target: str) -> ExecResult:
         try:
             from websockets.asyncio.client import connect  # noqa: PLC0415 - optional, and most guards run no command
             from websockets.exceptions import InvalidHandshake, InvalidStatus, WebSocketException  # noqa: PLC0415
         except ImportError as error:
             raise LastcallError("commands need the extra guard: pip install 'lastcall[guard]'") from error
+
+        class UnredirectedConnect(connect):
+            """A redirect is a refusal: credentials go to the API server alone."""
+
+            def process_redirect(self, exc: Exception) -> Exception | str:
+                return exc
+
         endpoint = self._endpoint
         scheme = "wss" if endpoint.secure else "ws"
         try:
-            async with connect(
+            async with UnredirectedConnect(
                 f"{scheme}://{endpoint.netloc}{endpoint.prefix}{target}",
                 ssl=self._context(credential),
                 server_hostname=(endpoint.server_name or endpoint.host) if endpoint.secure else None,
@@ -97,7 +104,8 @@ class PodExec:
             ) as connection:
                 return await _read_result(connection)
         except InvalidStatus as error:
-            self._credentials.mark_refused(credential) if error.response.status_code == 401 else None
+            if error.response.status_code == 401:
+                self._credentials.mark_refused(credential)
             answer = ApiResponse(error.response.status_code, {}, bytes(error.response.body or b""))
             raise api_errors.response_error(answer) from error
         except (InvalidHandshake, WebSocketException, OSError, TimeoutError) as error:
@@ -151,7 +159,7 @@ def _exit_code(content: bytes) -> int:
         return codes[0]
     message = plain_text(said.message)[:300] or "the command failed without a reason"
     if "error executing command in container" in message:
-        raise LastcallError(message)  # it was not started: no such program, for instance
+        raise RequestRefused(message)  # it was not started: no such program, for instance
     raise Unavailable(message)
 
 
