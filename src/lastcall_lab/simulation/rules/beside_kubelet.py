@@ -144,10 +144,17 @@ def _wants_cordon(facts: RunFacts, node: str, at: float) -> bool:
     return next((one.what for one in reversed(facts.run.cordons) if one.who == node and one.at <= at), False)
 
 
+def _is_taken_back(facts: RunFacts, node: str, at: float) -> bool:
+    """Whether an administrator uncordons it at this time; another one may cordon it at once again."""
+    return any(one.who == node and not one.what and abs(one.at - at) <= SOON for one in facts.run.cordons)
+
+
 def _judge_cordons(facts: RunFacts, node: str) -> Iterator[InvariantViolation]:
     """What an administrator has cordoned stays so until an administrator takes that back."""
     for at, state in _states(facts, node):
-        if not state.unschedulable and _wants_cordon(facts, node, at - SOON) and _wants_cordon(facts, node, at + SOON):
+        if state.unschedulable or _is_taken_back(facts, node, at):
+            continue
+        if _wants_cordon(facts, node, at - SOON) and _wants_cordon(facts, node, at + SOON):
             yield InvariantViolation(
                 at, Invariant.OTHERS, f"{node} was uncordoned, which an administrator had cordoned"
             )

@@ -130,6 +130,8 @@ def test_an_administrators_cordon_stays():
 def test_an_administrator_may_uncordon_again():
     story = Beside().noted("cordons", 50.0, "n1", True).node(50.0, CORDONED)
     assert story.noted("cordons", 60.0, "n1", False).node(60.0, QUIET).broken() == []
+    story.noted("cordons", 60.02, "n1", True).node(60.02, CORDONED)
+    assert story.broken() == [], "another administrator cordons it at once"
 
 
 @pytest.mark.parametrize("lacks", ["unschedulable", "is_not_ready", "conditions"])
