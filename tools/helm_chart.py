@@ -10,7 +10,18 @@ from pathlib import Path
 
 import yaml
 
-from lastcall.manifests import agent, daemon_set, own_node, pod_policies, resource_definitions, viewer
+from lastcall.manifests import (
+    agent,
+    daemon_set,
+    guard_grants,
+    guard_policy_definition,
+    guard_provider_rights,
+    guard_webhooks,
+    own_node,
+    pod_policies,
+    resource_definitions,
+    viewer,
+)
 from lastcall.manifests.controller import EXTERNAL, OWN
 from lastcall.manifests.controller_grants import all_grants
 from lastcall.manifests.rbac import ANYWHERE, role_rules
@@ -20,6 +31,7 @@ TEMPLATES = Path(__file__).parents[1] / "deploy/helm/lastcall/templates"
 WRITTEN = "{{- /* Written by tools/helm_chart.py: change src/lastcall/manifests, not this file. */ -}}\n"
 RELEASE = "{{ .Release.Namespace }}"
 SETTLE_SECONDS = "SETTLE_SECONDS"
+FAILURE_POLICY = "FAILURE_POLICY"
 
 
 def dump(value):
@@ -55,6 +67,9 @@ def grants_file():
             for peers in (False, True)
         ),
         *(grants_template(f"controller.{who}", all_grants(RELEASE, detach=who == OWN)) for who in (EXTERNAL, OWN)),
+        grants_template("guard", guard_grants.guard_grants(RELEASE)),
+        grants_template("guardAccess", guard_grants.access_grants()),
+        grants_template("guardReleaser", guard_grants.releaser_grants()),
     ]
     [policy, _] = own_node.own_node_policy(daemon_set.NAME, SYSTEM_NAMESPACE, {})
     parts.append(f'{{{{- define "lastcall.viewerRules" -}}}}\n{dump(viewer.viewer_rules())}{{{{- end }}}}\n')
@@ -77,9 +92,25 @@ def definition_template(definition):
 
 
 def definitions_file():
-    """Both definitions."""
+    """All definitions; that of the guard only with the guard."""
     found = (resource_definitions.fence_policy_definition(), resource_definitions.node_shutdown_definition())
-    return f"{WRITTEN}{{{{- if .Values.crds.install }}}}\n{''.join(map(definition_template, found))}{{{{- end }}}}\n"
+    guard = definition_template(guard_policy_definition.guard_policy_definition())
+    return (
+        f"{WRITTEN}{{{{- if .Values.crds.install }}}}\n{''.join(map(definition_template, found))}"
+        f"{{{{- if .Values.guard.enabled }}}}\n{guard}{{{{- end }}}}\n{{{{- end }}}}\n"
+    )
+
+
+def guard_file():
+    """What the API server asks the guard, and the policy for GuardPolicies, as named templates."""
+    client = guard_webhooks.service_client(SYSTEM_NAMESPACE)
+    configuration = guard_webhooks.guard_webhook_configuration(client, failure_policy=FAILURE_POLICY)
+    parts = {
+        "lastcall.guardWebhooks": dump(configuration["webhooks"]),
+        "lastcall.guardProviderRights": dump(guard_provider_rights.provider_rights_policy({})["spec"]),
+    }
+    found = [f'{{{{- define "{name}" -}}}}\n{text}{{{{- end }}}}\n' for name, text in parts.items()]
+    return WRITTEN + "\n".join(found).replace(FAILURE_POLICY, "{{ .Values.guard.failurePolicy }}")
 
 
 def pod_policies_file():
@@ -95,6 +126,7 @@ def main():
     """Writes or compares the files."""
     files = {
         "_grants.tpl": grants_file(),
+        "_guard.tpl": guard_file(),
         "_podpolicies.tpl": pod_policies_file(),
         "customresourcedefinitions.yaml": definitions_file(),
     }

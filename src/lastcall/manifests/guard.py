@@ -12,7 +12,12 @@ from lastcall import names
 from lastcall.errors import InvalidInput
 from lastcall.manifests import namespaces
 from lastcall.manifests.controller import IMAGE, image_violations
-from lastcall.manifests.guard_deployment import guard_budget, guard_deployment, guard_service
+from lastcall.manifests.guard_deployment import (
+    guard_budget,
+    guard_deployment,
+    guard_network_policy,
+    guard_service,
+)
 from lastcall.manifests.guard_grants import ACCESS, NAME, RELEASER, access_grants, guard_grants, releaser_grants
 from lastcall.manifests.guard_policy_definition import guard_policy_definition
 from lastcall.manifests.guard_provider_rights import provider_rights_binding, provider_rights_policy
@@ -68,6 +73,7 @@ def guard_objects(choices: GuardChoices) -> list[Object]:
         {**_named("v1", "Secret", f"{NAME}-tls", namespace), "type": "Opaque"},
         guard_service(namespace, labels),
         guard_budget(namespace, labels),
+        guard_network_policy(namespace, labels),
         guard_deployment(namespace, labels, image=choices.image, replicas=choices.replicas),
         provider_rights_policy(labels),
         provider_rights_binding(labels),

@@ -1,6 +1,7 @@
-"""The guard's Deployment, Service and PodDisruptionBudget (pure)."""
+"""The guard's Deployment, Service, PodDisruptionBudget and NetworkPolicy (pure)."""
 
 from lastcall.manifests.guard_grants import NAME
+from lastcall.manifests.network_policy import network_policy_object
 from lastcall.manifests.rbac import Object
 
 WEBHOOK_PORT = 9443
@@ -49,6 +50,11 @@ def guard_budget(namespace: str, labels: dict[str, str]) -> Object:
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     }
+
+
+def guard_network_policy(namespace: str, labels: dict[str, str]) -> Object:
+    """Open to everybody: an API server comes from a node's address, which no NetworkPolicy can select."""
+    return network_policy_object(NAME, namespace, labels, _selector(labels), ports=["webhook", "status"])
 
 
 def _selector(labels: dict[str, str]) -> dict[str, str]:

@@ -31,6 +31,7 @@ def provider_rights_policy(labels: dict[str, str]) -> Object:
         "apiVersions": ["*"],
         "operations": ["CREATE", "UPDATE"],
         "resources": ["guardpolicies"],
+        "scope": "*",  # the default, given here because kubectl would otherwise find it missing at each apply
     }
     return {
         "apiVersion": _API,

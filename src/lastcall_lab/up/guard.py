@@ -19,7 +19,7 @@ from lastcall_lab.control_plane.create_objects import create_object
 from lastcall_lab.control_plane.identities import service_account_identity
 
 _HOST: Final = "127.0.0.1"
-_ELSEWHERE: Final = ("Deployment", "PodDisruptionBudget", "Service")
+_ELSEWHERE: Final = ("Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service")
 """Kinds of the manifests that only a guard in a pod needs."""
 _PODS: Final = ip_network("127.0.0.0/8")
 """Where the lab's pods have their addresses."""

@@ -170,6 +170,29 @@ def test_a_leader_keeps_its_lease_over_an_upgrade(kubectl, release):
     assert kubectl(f"{lease % 'get'} -o jsonpath={{.spec.holderIdentity}}") == "pod-1"
 
 
+def test_what_the_guard_writes_outlives_an_upgrade(kubectl, release):
+    """Its certificate, and the authority and the path in the webhook configuration; an uninstall leaves no webhook."""
+    guard = {"enabled": True, "replicas": 0}
+    release("install", helm.CHART, NAME, {"guard": guard})
+    secret = f"-n {helm.NAMESPACE} %s secret lastcall-guard-tls"
+    configuration = "%s validatingwebhookconfiguration lastcall-guard"
+    kubectl(secret % "patch", "--type=merge", "-p", '{"data": {"tls.key": "a2V5"}}')
+    written = kubectl.json(configuration % "get")
+    for webhook in written["webhooks"]:
+        webhook["clientConfig"] |= {"caBundle": "YQ=="}
+        webhook["clientConfig"]["service"]["path"] = "/review/token"
+    kubectl("replace -f -", given=written)
+    release("upgrade", helm.CHART, NAME, {"guard": guard | {"failurePolicy": "Fail"}})
+    assert kubectl(f"{secret % 'get'} -o jsonpath={{.data}}") == '{"tls.key":"a2V5"}'
+    webhooks = kubectl.json(configuration % "get")["webhooks"]
+    assert {one["failurePolicy"] for one in webhooks} == {"Fail"}
+    assert {one["clientConfig"]["service"]["path"] for one in webhooks} == {"/review/token"}
+    assert {one["clientConfig"]["caBundle"] for one in webhooks} == {"YQ=="}
+    release("uninstall", NAME)
+    assert kubectl("get validatingwebhookconfigurations -o name") == ""
+    assert "guardpolicies.lastcall.dev" in kubectl("get crd -o name"), "with all its objects"
+
+
 def test_a_bad_value_changes_nothing(kubectl, release):
     release("install", helm.CHART, NAME)
     with pytest.raises(helm.HelmFailed, match="specifications of the schema"):

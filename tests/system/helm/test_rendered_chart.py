@@ -15,6 +15,7 @@ from lastcall.cli.main import cli
 from lastcall.graceful import config
 from lastcall.manifests.agent import AgentChoices, agent_objects
 from lastcall.manifests.controller import ControllerChoices, controller_objects
+from lastcall.manifests.guard import GuardChoices, guard_objects, guarded_namespace_objects
 from lastcall.manifests.pod_policies import pod_policy_objects
 from lastcall.names import ALL
 
@@ -26,6 +27,7 @@ KUBERNETES = "1.37"
 ON = {"enabled": True}
 ALL_ON = {
     "agent": {"metrics": {"onNodeAddress": True}, "seLinuxOptions": {"type": "spc_t"}, "watchdogPeers": True},
+    "guard": ON,
     "podPolicies": {"enabled": True, "settleSeconds": 5},
     "monitoring": {"podMonitor": ON, "rules": ON, "dashboard": ON},
     "imagePullSecrets": [{"name": "registry"}],
@@ -102,6 +104,27 @@ def test_it_holds_the_objects_of_the_manifests(values, agent, controller):
         assert rendered[name] == obj, name
 
 
+@pytest.mark.parametrize(
+    ("values", "choices"),
+    [
+        ({}, {}),
+        (
+            {"replicas": 3, "failurePolicy": "Fail", "image": {"repository": "registry.example/guard", "tag": "7"}},
+            {"replicas": 3, "failure_policy": "Fail", "image": "registry.example/guard:7"},
+        ),
+    ],
+)
+def test_the_guard_is_that_of_the_manifests(values, choices):
+    only = {"agent": {"enabled": False}, "controller": {"enabled": False}}
+    rendered = {key(one): without_marks(one) for one in helm.objects(helm.render({**only, "guard": ON | values}))}
+    expected = {key(one): one for one in guard_objects(GuardChoices(**choices))}
+    assert expected.pop(("Namespace", "", helm.NAMESPACE)), "Helm's user makes the namespace of the release"
+    of_others = {key(one) for one in helm.objects(helm.render(only))}
+    assert sorted(name for name in rendered if name not in of_others) == sorted(expected)
+    for name, obj in expected.items():
+        assert rendered[name] == obj, name
+
+
 def test_the_policies_for_pods_are_those_of_the_manifests():
     values = {"podPolicies": {"enabled": True, "settleSeconds": 5}}
     rendered = {key(one): without_marks(one) for one in helm.objects(helm.render(values))}
@@ -118,6 +141,12 @@ def test_the_controller_alone_may_be_in_another_namespace():
         ("Namespace", "", "ha"),
         ("Namespace", "", helm.NAMESPACE),
     }
+
+
+def test_the_guard_is_in_one_namespace_alone():
+    values = {"agent": {"enabled": False}, "guard": ON}
+    with pytest.raises(helm.HelmFailed, match="namespace ha: the guard has to be in lastcall-system"):
+        helm.render(values, namespace="ha")
 
 
 @pytest.mark.parametrize(
@@ -149,6 +178,8 @@ def test_every_object_is_valid_for_kubernetes(everything):
         *agent_objects(AgentChoices(own_node=True)),
         *controller_objects(ControllerChoices()),
         *pod_policy_objects(),
+        *guard_objects(GuardChoices()),
+        *guarded_namespace_objects("shop"),
     ]
     for obj in (*everything, *printed):
         if obj["kind"] not in OF_THE_OPERATOR:
@@ -179,6 +210,10 @@ def test_every_object_is_valid_for_kubernetes(everything):
         (
             {"agent": {"containerRuntimeEndpoint": "/run/x"}},
             "at '/agent/containerRuntimeEndpoint': '/run/x' does not match",
+        ),
+        (
+            {"guard": {"failurePolicy": "ignore"}},
+            "at '/guard/failurePolicy': value must be one of 'Ignore', 'Fail'",
         ),
         ({"agent": {"image": {"digest": "sha256:1"}}}, "at '/agent/image/digest': 'sha256:1' does not match"),
         ({"agent": {"kubeletUnit": "kubelet"}}, "at '/agent/kubeletUnit': 'kubelet' does not match"),
@@ -227,7 +262,8 @@ def test_the_chart_is_of_this_version():
     chart = yaml.safe_load((helm.CHART / "Chart.yaml").read_text())
     assert (chart["version"], chart["appVersion"]) == ("0.2.0", __version__)
     kinds = [one["kind"] for one in yaml.safe_load(chart["annotations"]["artifacthub.io/crds"])]
-    defined = [one for one in controller_objects(ControllerChoices()) if one["kind"] == "CustomResourceDefinition"]
+    printed = [*controller_objects(ControllerChoices()), *guard_objects(GuardChoices())]
+    defined = [one for one in printed if one["kind"] == "CustomResourceDefinition"]
     assert kinds == [one["spec"]["names"]["kind"] for one in defined]
 
 
@@ -341,6 +377,7 @@ def test_pod_monitors_are_made_for_what_can_be_scraped(everything):
     assert [name for kind, _, name in map(key, everything) if kind == "PodMonitor"] == [
         "lastcall-agent",
         "lastcall-controller",
+        "lastcall-guard",
     ]
     [monitor] = [one for one in everything if key(one)[::2] == ("PodMonitor", "lastcall-agent")]
     [endpoint] = monitor["spec"]["podMetricsEndpoints"]

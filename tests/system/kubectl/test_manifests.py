@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(270)
 KINDS = (
     "namespaces,customresourcedefinitions,serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,leases,"
     "poddisruptionbudgets,deployments,networkpolicies,configmaps,daemonsets,validatingadmissionpolicies,"
-    "validatingadmissionpolicybindings"
+    "validatingadmissionpolicybindings,validatingwebhookconfigurations,services"
 )
 
 
@@ -62,6 +62,27 @@ def test_applied_twice_it_changes_nothing(kubectl, manifests):
         ["poddisruptionbudget.policy/lastcall-controller configured"],
     )
     assert revisions(kubectl) == before
+
+
+def test_a_guard_applied_twice_changes_nothing_and_keeps_what_it_wrote(kubectl):
+    manifests = printed("guard", "--replicas=0") + printed("guard-namespace", "default")
+    kubectl("apply -f -", given=manifests)
+    kubectl("wait crd --all --for=condition=Established --timeout=60s")
+    for kind in ("deployment", "pdb"):
+        kubectl.until(
+            f"get {kind} lastcall-guard -n lastcall-system -o jsonpath={{.status.observedGeneration}}",
+            lambda said: said != "",
+        )
+    written = [{"op": "add", "path": f"/webhooks/{at}/clientConfig/caBundle", "value": "YQ=="} for at in (0, 1)]
+    kubectl("patch validatingwebhookconfiguration lastcall-guard --type=json -p", json.dumps(written))
+    before = revisions(kubectl)
+    said = kubectl("apply -f -", given=manifests).splitlines()
+    assert [line for line in said if not line.endswith("unchanged")] in (
+        [],
+        ["poddisruptionbudget.policy/lastcall-guard configured"],
+    )
+    assert revisions(kubectl) == before
+    assert "lastcall-guard" in {name for kind, _, name in before if kind == "ValidatingWebhookConfiguration"}
 
 
 @pytest.mark.parametrize("line", ["apply -f -", "apply --server-side -f -"])

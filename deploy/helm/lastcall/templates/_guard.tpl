@@ -1,0 +1,101 @@
+{{- /* Written by tools/helm_chart.py: change src/lastcall/manifests, not this file. */ -}}
+{{- define "lastcall.guardWebhooks" -}}
+- name: delete.guard.lastcall.dev
+  clientConfig:
+    service: &id001
+      namespace: lastcall-system
+      name: lastcall-guard
+      port: 443
+  rules:
+  - apiGroups:
+    - ''
+    apiVersions:
+    - v1
+    operations:
+    - DELETE
+    resources:
+    - pods
+    scope: Namespaced
+  namespaceSelector:
+    matchExpressions:
+    - key: lastcall.dev/guard-enabled
+      operator: In
+      values:
+      - 'true'
+    - key: kubernetes.io/metadata.name
+      operator: NotIn
+      values:
+      - kube-system
+      - lastcall-system
+  objectSelector: {}
+  matchConditions:
+  - name: not-by-a-kubelet
+    expression: '!request.userInfo.username.startsWith(''system:node:'')'
+  - name: alive
+    expression: oldObject == null || (!has(oldObject.metadata.deletionTimestamp) && !(has(oldObject.status) && has(oldObject.status.phase) && oldObject.status.phase in ['Succeeded', 'Failed']))
+  matchPolicy: Equivalent
+  failurePolicy: {{ .Values.guard.failurePolicy }}
+  sideEffects: NoneOnDryRun
+  timeoutSeconds: 5
+  admissionReviewVersions:
+  - v1
+  - v1beta1
+- name: evict.guard.lastcall.dev
+  clientConfig:
+    service: *id001
+  rules:
+  - apiGroups:
+    - ''
+    apiVersions:
+    - v1
+    operations:
+    - CREATE
+    resources:
+    - pods/eviction
+    scope: Namespaced
+  namespaceSelector:
+    matchExpressions:
+    - key: lastcall.dev/guard-enabled
+      operator: In
+      values:
+      - 'true'
+    - key: kubernetes.io/metadata.name
+      operator: NotIn
+      values:
+      - kube-system
+      - lastcall-system
+  objectSelector: {}
+  matchConditions:
+  - name: not-by-a-kubelet
+    expression: '!request.userInfo.username.startsWith(''system:node:'')'
+  matchPolicy: Equivalent
+  failurePolicy: {{ .Values.guard.failurePolicy }}
+  sideEffects: NoneOnDryRun
+  timeoutSeconds: 5
+  admissionReviewVersions:
+  - v1
+  - v1beta1
+{{- end }}
+
+{{- define "lastcall.guardProviderRights" -}}
+failurePolicy: Fail
+matchConstraints:
+  resourceRules:
+  - apiGroups:
+    - lastcall.dev
+    apiVersions:
+    - '*'
+    operations:
+    - CREATE
+    - UPDATE
+    resources:
+    - guardpolicies
+    scope: '*'
+validations:
+- expression: '!(''exec'' in object.spec.provider) || authorizer.group('''').resource(''pods'').subresource(''exec'').namespace(object.metadata.namespace).check(''create'').allowed()'
+  message: 'spec.provider.exec: whoever has commands run must have the right to create pods/exec in this namespace'
+  reason: Forbidden
+- expression: object.spec.provider.all(provider, dyn(object.spec.provider[provider]).all(field, !field.endsWith('Secret') || !has(dyn(object.spec.provider[provider])[field].name) || authorizer.group('').resource('secrets').namespace(object.metadata.namespace).name(string(dyn(object.spec.provider[provider])[field].name)).check('get').allowed()))
+  message: 'spec.provider: whoever names a Secret must have the right to get it in this namespace'
+  reason: Forbidden
+{{- end }}
