@@ -1,6 +1,7 @@
 """The provider redis: with real servers on loopback, and with servers that are none."""
 
 import asyncio
+import contextlib
 import os
 import signal
 
@@ -10,7 +11,9 @@ from support.guard.redis_servers import NEEDS_REDIS, Servers
 
 from lastcall.adapters.guard.redis_provider import RedisProviderFactory
 from lastcall.adapters.guard.redis_state import parse_info
+from lastcall.aio import cancel_and_wait
 from lastcall.errors import LastcallError, TimedOut, Unavailable
+from lastcall.ports.guard import GuardedMember
 
 
 @pytest.fixture
@@ -36,6 +39,23 @@ async def until(ask, holds, seconds=60):
     raise AssertionError(found)
 
 
+async def role(servers, one):
+    reader, writer = await asyncio.open_connection(one.status.pod_ip, servers.port)
+    writer.write(b"INFO replication\r\n")
+    text = await reader.readuntil(b"connected_slaves")
+    writer.transport.abort()
+    return text.partition(b"role:")[2].split()[0].decode()
+
+
+async def check_and_prepare(redis, one):
+    """What the guard does: whatever does not stand is prepared again."""
+    report = await redis.check_progress(one)
+    if report.progress.value == "lost":
+        with contextlib.suppress(LastcallError):
+            await redis.prepare(one)
+    return report
+
+
 async def healthy(redis, number):
     async def ask():
         try:
@@ -52,17 +72,18 @@ def says(*progress):
 
 @NEEDS_REDIS
 async def test_the_master_hands_over_to_the_replica_that_has_most_and_the_others_follow(servers):
-    redis = provider(servers.port)
+    redis = provider(servers.port, failoverMilliseconds=10_000)
     await healthy(redis, 0)
     assert (await redis.check_progress(member(0))).progress.value == "lost", "nothing is prepared yet"
     await redis.prepare(member(0))
+    found = await until(lambda: redis.check_progress(member(0)), lambda one: one.progress.value != "preparing")
+    assert (found.progress.value, "has it as master still" in found.message) == ("lost", True)
     await redis.prepare(member(0))
-    found = await until(lambda: redis.check_progress(member(0)), says("ready", "lost"))
-    if found.progress.value == "lost":
-        assert "has it as master still" in found.message
-        await redis.prepare(member(0))
+    await redis.prepare(member(0))
     await until(lambda: redis.check_progress(member(0)), says("ready"))
     await healthy(redis, 0)
+    masters = [one.metadata.name for one in (pod(1), pod(2)) if await role(servers, one) == "master"]
+    assert len(masters) == 1
     await redis.release(member(0))
     await redis.cancel(member(0))
 
@@ -143,6 +164,173 @@ async def test_a_redis_cluster_is_for_another_provider(tmp_path, unused_tcp_port
         assert "Redis Cluster" in found.message
     finally:
         made.end()
+
+
+# -- what holds a master back -------------------------------------------------------------------------------------------
+
+
+@NEEDS_REDIS
+async def test_a_member_without_others_has_nobody_to_hand_over_to(servers):
+    redis = provider(servers.port)
+    await healthy(redis, 0)
+    assert (await redis.check_health(member(0, of=1))).message == "there is no other member"
+    await redis.prepare(member(0, of=1))
+    assert (await redis.check_progress(member(0, of=1))).progress.value == "stalled"
+
+
+@NEEDS_REDIS
+async def test_a_replica_stays_while_another_one_is_frozen(servers):
+    redis = provider(servers.port, timeoutSeconds=1)
+    await healthy(redis, 1)
+    os.kill(servers.processes[2].pid, signal.SIGSTOP)
+    assert (await redis.check_health(member(1))).message == "redis-2: no answer"
+    with pytest.raises((TimedOut, Unavailable)):
+        await redis.check_progress(member(1))
+    assert (await redis.check_health(member(2))).message == "redis-2: no answer"
+    os.kill(servers.processes[2].pid, signal.SIGCONT)
+    await healthy(redis, 1)
+
+
+@NEEDS_REDIS
+async def test_under_sentinels_nothing_is_begun(servers, unused_tcp_port_factory):
+    redis = provider(servers.port)
+    await healthy(redis, 0)
+    config = servers.directory / "sentinel.conf"
+    config.write_text(f"sentinel monitor shop {pod(0).status.pod_ip} {servers.port} 1\n")
+    port = unused_tcp_port_factory()
+    servers.run("sentinel", config, "--sentinel", "--port", port, "--bind", "127.63.7.99")
+
+    async def ask():
+        return await redis.check_health(member(0))
+
+    found = await until(ask, lambda one: not one.is_healthy)
+    assert "is watched by Sentinels" in found.message
+    alone = GuardedMember(pod=pod(98))
+    assert "is watched by Sentinels, or is one" in (await provider(port).check_health(alone)).message
+
+
+class SlowLink:
+    """Between a master and a replica: stops the master's data on request, and lets confirmations through."""
+
+    def __init__(self, master):
+        self.master, self.open, self._tasks, self._writers = master, asyncio.Event(), [], []
+        self.open.set()
+
+    async def start(self, port):
+        self._server = await asyncio.start_server(self._serve, "127.63.7.77", 0)
+        self.master_port, self.port = port, self._server.sockets[0].getsockname()[1]
+
+    async def end(self):
+        self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+        await cancel_and_wait(*self._tasks)
+        await self._server.wait_closed()
+        await asyncio.sleep(0.01)
+
+    async def _serve(self, reader, writer):
+        self._tasks.append(asyncio.current_task())
+        upstream, out = await asyncio.open_connection(self.master, self.master_port)
+        self._writers += [writer, out]
+        await asyncio.gather(self._pump(reader, out), self._pump(upstream, writer, gate=self.open))
+
+    async def _pump(self, reader, writer, gate=None):
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                if gate:
+                    await gate.wait()
+                writer.write(data)
+                await writer.drain()
+        writer.transport.abort()
+
+
+@pytest.fixture
+async def slow(tmp_path, unused_tcp_port):
+    made, link = Servers(unused_tcp_port, tmp_path), SlowLink(pod(0).status.pod_ip)
+    await link.start(made.port)
+    made.start(0)
+    made.start(1, "--replicaof", "127.63.7.77", link.port)
+    yield made, link
+    made.end()
+    await link.end()
+
+
+async def fill(servers, size):
+    """Writes to the master, without waiting for replicas."""
+    reader, writer = await asyncio.open_connection(pod(0).status.pod_ip, servers.port)
+    writer.write(b"*3\r\n$3\r\nset\r\n$1\r\nk\r\n$%d\r\n" % size + b"x" * size + b"\r\n")
+    assert await reader.readexactly(5) == b"+OK\r\n"
+    writer.transport.abort()
+
+
+@NEEDS_REDIS
+async def test_a_replica_that_lags_takes_nothing_over(slow):
+    servers, link = slow
+    redis = provider(servers.port, maxLagBytes=100_000)
+    await until(lambda: _health(redis), lambda found: getattr(found, "is_healthy", False))
+    link.open.clear()
+    await fill(servers, 500_000)
+    found = await until(lambda: _health(redis), lambda found: not found.is_healthy)
+    assert "bytes" in found.message
+    assert "behind" in found.message
+    await redis.prepare(member(0, of=2))
+    assert (await redis.check_progress(member(0, of=2))).progress.value == "stalled"
+    link.open.set()
+    await until(lambda: redis.check_progress(member(0, of=2)), says("lost"))
+    await until(lambda: check_and_prepare(redis, member(0, of=2)), says("ready"))
+
+
+@NEEDS_REDIS
+async def test_failovers_that_do_not_come_about_are_not_tried_without_pause(slow):
+    servers, link = slow
+    factory = RedisProviderFactory()
+    settings = {"port": servers.port, "failoverMilliseconds": 1500}
+    one = member(0, of=2)
+
+    def redis():
+        return factory.make_provider(settings, Loopback())
+
+    await until(lambda: _health(redis()), lambda found: getattr(found, "is_healthy", False))
+    link.open.clear()
+    await fill(servers, 500_000)
+    await redis().prepare(one)
+    with pytest.raises(Unavailable, match="under way"):
+        await redis().cancel(one)
+    ended = await until(lambda: redis().check_progress(one), lambda found: "did not come about" in found.message)
+    assert ended.progress.value == "preparing"
+    await redis().prepare(one)
+    assert "did not come about" in (await redis().check_progress(one)).message, "it was not tried again at once"
+    await redis().cancel(one)
+    link.open.set()
+    await until(lambda: check_and_prepare(redis(), one), says("ready"))
+
+
+@NEEDS_REDIS
+async def test_a_replica_that_dies_in_the_middle_leaves_the_master(slow):
+    servers, link = slow
+    redis = provider(servers.port, failoverMilliseconds=3000, timeoutSeconds=1)
+    await until(lambda: _health(redis), lambda found: getattr(found, "is_healthy", False))
+    link.open.clear()
+    await fill(servers, 500_000)
+    await redis.prepare(member(0, of=2))
+    assert (await redis.check_progress(member(0, of=2))).progress.value == "preparing"
+    servers.processes[1].kill()
+    found = await until(lambda: redis.check_progress(member(0, of=2)), says("stalled"))
+    assert "no replica follows it" in found.message
+
+
+@NEEDS_REDIS
+async def test_two_processes_that_prepare_at_once_make_one_failover(servers):
+    one, other = provider(servers.port), provider(servers.port)
+    await healthy(one, 0)
+    await asyncio.gather(one.prepare(member(0)), other.prepare(member(0)), return_exceptions=True)
+
+    async def ask():
+        reports = await asyncio.gather(check_and_prepare(one, member(0)), check_and_prepare(other, member(0)))
+        return reports[0]
+
+    await until(ask, says("ready"))
+    await healthy(one, 0)
 
 
 # -- servers that are no Redis -----------------------------------------------------------------------------------------

@@ -28,9 +28,12 @@ class Servers:
             1,
             *(["--replicaof", pod(master).status.pod_ip, self.port] if master is not None else []),
         ]
-        self.processes[number] = subprocess.Popen(
-            [*map(str, line), *map(str, more)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        self.run(number, *line[1:], *more)
+
+    def run(self, name, *arguments):
+        """Another process of the same program."""
+        line = ["redis-server", *map(str, arguments)]
+        self.processes[name] = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def end(self):
         for process in self.processes.values():

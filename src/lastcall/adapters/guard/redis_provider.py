@@ -4,12 +4,15 @@
 must not be used under Sentinel, which would fail over once more (redis issue 13118).
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final
 
 from msgspec import Meta
+from msgspec.structs import replace
 
+from lastcall.adapters.guard.failover_pauses import TOLD_AFTER, FailoverPauses
 from lastcall.adapters.guard.redis_state import MASTER, REPLICA, ReplicaLink, Replication, parse_info
 from lastcall.adapters.guard.resp import RedisConnection, RedisError
 from lastcall.adapters.guard.settings import (
@@ -33,6 +36,8 @@ from lastcall.ports.guard import (
 
 AT: Final = "spec.provider.redis"
 NO_FAILOVER: Final = "no-failover"
+SENTINELS: Final = "__sentinel__:hello"
+"""The channel by which Sentinels know of each other: each subscribes to it at every member."""
 
 MOST_LAG_SECONDS = 2
 """A replica that is online confirms each second what it has."""
@@ -47,13 +52,18 @@ class RedisSettings(ProviderSettings, frozen=True):
     """Key ``password``."""
     max_lag_bytes: Annotated[int, Meta(ge=0)] = 16 * 2**20
     """A replica that has so much to catch up with takes no master's role over."""
-    failover_milliseconds: Annotated[int, Meta(ge=100, le=10_000)] = 1000
-    """So long writes are paused at most while a replica catches up; then nothing has changed."""
+    failover_milliseconds: Annotated[int, Meta(ge=1500, le=10_000)] = 2000
+    """So long writes are paused at most while a replica catches up; then nothing has changed. A replica confirms what it
+    has once a second, and the master waits for that, so that a healthy failover takes up to a second.
+    """
     timeout_seconds: TimeoutSeconds = 3
 
 
 class RedisProviderFactory:
     """``ports.guard.GuardProviderFactory``."""
+
+    def __init__(self) -> None:
+        self._pauses = FailoverPauses()
 
     def check_settings(self, settings: dict[str, Any]) -> list[str]:
         """``GuardProviderFactory.check_settings``."""
@@ -61,7 +71,7 @@ class RedisProviderFactory:
 
     def make_provider(self, settings: dict[str, Any], access: NamespaceAccess) -> GuardProvider:
         """``GuardProviderFactory.make_provider``."""
-        return RedisProvider(read_settings(settings, RedisSettings, AT), access)
+        return RedisProvider(read_settings(settings, RedisSettings, AT), access, self._pauses)
 
 
 class RedisProvider:
@@ -69,9 +79,10 @@ class RedisProvider:
 
     is_reversible = True
 
-    def __init__(self, settings: RedisSettings, access: NamespaceAccess) -> None:
+    def __init__(self, settings: RedisSettings, access: NamespaceAccess, pauses: FailoverPauses) -> None:
         self._settings = settings
         self._access = access
+        self._pauses = pauses
 
     async def check_health(self, member: GuardedMember) -> MemberHealth:
         """Whether one member is the master, and all others are its replicas and follow it closely."""
@@ -80,10 +91,10 @@ class RedisProvider:
         if silent:
             return _ill(f"{', '.join(silent)}: no answer")
         known = [(pod, view) for pod, view in views if isinstance(view, Replication)]
-        if strange := next((pod for pod, view in known if view.is_cluster or view.is_sentinel), None):
-            return _ill(
-                f"{strange.metadata.name} belongs to a Redis Cluster or is a Sentinel, for which this provider is not"
-            )
+        for pod, view in known:
+            if view.is_cluster or view.is_sentinel or view.is_watched:
+                what = "belongs to a Redis Cluster" if view.is_cluster else "is watched by Sentinels, or is one"
+                return _ill(f"{pod.metadata.name} {what}: the provider redis is for replication without them")
         masters = [(pod, view) for pod, view in known if view.role == MASTER]
         if len(masters) != 1:
             return _ill(f"{len(masters)} masters: {', '.join(pod.metadata.name for pod, _ in masters) or 'none'}")
@@ -99,17 +110,20 @@ class RedisProvider:
         async with self._connect(member.pod) as redis:
             view = await self._read_view(redis)
             if view.role == MASTER:
-                await self._start_failover(redis, view, member.others)
+                await self._start_failover(redis, view, member)
                 return
+        self._pauses.forget(member.pod.metadata.uid)
         for pod in await self._list_followers(member):
             async with self._connect(pod) as redis:
                 await redis.call("REPLICAOF", view.master_address, str(self._settings.port))
 
-    async def _start_failover(self, redis: RedisConnection, view: Replication, others: Sequence[Pod]) -> None:
-        chosen = self._choose_replica(view, others)
-        if view.failover != NO_FAILOVER or chosen is None:
-            return  # check_progress says that no replica follows
+    async def _start_failover(self, redis: RedisConnection, view: Replication, member: GuardedMember) -> None:
+        uid, now = member.pod.metadata.uid, asyncio.get_running_loop().time()
+        chosen = self._choose_replica(view, member.others)
+        if view.failover != NO_FAILOVER or chosen is None or self._pauses.seconds_left(uid, now):
+            return  # check_progress says why
         within = str(self._settings.failover_milliseconds)
+        self._pauses.record_start(uid, now)
         await redis.call("FAILOVER", "TO", chosen.address, str(chosen.port), "TIMEOUT", within)
 
     async def _list_followers(self, member: GuardedMember) -> list[Pod]:
@@ -126,14 +140,23 @@ class RedisProvider:
         async with self._connect(member.pod) as redis:
             view = await self._read_view(redis)
         if view.role == MASTER:
-            return self._report_master(view, member.others)
+            return self._report_master(view, member)
+        self._pauses.forget(member.pod.metadata.uid)
         return await self._report_replica(view, member)
 
     async def cancel(self, member: GuardedMember) -> None:
-        """Aborts a failover that is under way; a master's role that was handed over stays where it is."""
+        """A master's role that was handed over stays where it is. Unavailable while a failover is under way.
+
+        A failover ends by itself when its time is over. ``FAILOVER ABORT`` may come after the chosen replica has become
+        the master, and then there are two: Redis' documentation of the command.
+        """
         async with self._connect(member.pod) as redis:
-            if (await self._read_view(redis)).failover != NO_FAILOVER:
-                await redis.call("FAILOVER", "ABORT")
+            view = await self._read_view(redis)
+        if view.failover != NO_FAILOVER:
+            raise Unavailable(
+                f"its failover is under way ({view.failover}) and is not aborted: two masters could remain"
+            )
+        self._pauses.forget(member.pod.metadata.uid)
 
     async def release(self, member: GuardedMember) -> None:
         """Nothing has to be ended."""
@@ -164,7 +187,7 @@ class RedisProvider:
         fit = [one for one in master.replicas if one.address in addresses and self._follows(master, one)]
         return max(fit, key=lambda one: one.offset, default=None)
 
-    def _report_master(self, view: Replication, others: Sequence[Pod]) -> PreparationReport:
+    def _report_master(self, view: Replication, member: GuardedMember) -> PreparationReport:
         if view.failover != NO_FAILOVER:
             best = max((one.offset for one in view.replicas), default=0)
             return PreparationReport(
@@ -172,11 +195,19 @@ class RedisProvider:
                 percent=100 * best // view.offset if view.offset else None,
                 message=f"the failover is under way: {view.failover}",
             )
-        if self._choose_replica(view, others) is None:
+        if self._choose_replica(view, member.others) is None:
             return PreparationReport(
                 progress=PreparationProgress.STALLED,
                 message="it is the master, and no replica follows it: writes would be lost",
             )
+        count = self._pauses.count(member.pod.metadata.uid)
+        left = self._pauses.seconds_left(member.pod.metadata.uid, asyncio.get_running_loop().time())
+        if left and count >= TOLD_AFTER:
+            text = f"{count} failovers did not come about, see the log of Redis; the next one in {left:.0f} s"
+            return PreparationReport(progress=PreparationProgress.STALLED, message=text)
+        if left:
+            text = f"a failover did not come about; the next one in {left:.0f} s"
+            return PreparationReport(progress=PreparationProgress.PREPARING, message=text)
         return PreparationReport(progress=PreparationProgress.LOST, message="it is the master")
 
     async def _report_replica(self, view: Replication, member: GuardedMember) -> PreparationReport:
@@ -187,12 +218,12 @@ class RedisProvider:
             return PreparationReport(progress=PreparationProgress.STALLED, message=text)
         try:
             async with self._connect(master) as redis:
-                role = (await self._read_view(redis)).role
+                view = await self._read_view(redis)
         except (Unavailable, TimedOut) as error:
             return PreparationReport(
                 progress=PreparationProgress.STALLED, message=f"the master does not answer: {error}"
             )
-        if role != MASTER:
+        if view.role != MASTER or view.failover != NO_FAILOVER:
             text = f"{master.metadata.name} is not the master yet"
             return PreparationReport(progress=PreparationProgress.PREPARING, message=text)
         if followers := await self._list_followers(member):
@@ -203,22 +234,31 @@ class RedisProvider:
     # -- connections ---------------------------------------------------------------------------------------------------
 
     async def _read_all(self, pods: Sequence[Pod]) -> list[tuple[Pod, Replication | str]]:
-        """What each says of itself, or why it says nothing."""
+        """What each says of itself, or why it says nothing; all are asked at the same time."""
+        answers = await asyncio.gather(*(self._read_pod(pod) for pod in pods), return_exceptions=True)
         found: list[tuple[Pod, Replication | str]] = []
-        for pod in pods:
-            try:
-                async with self._connect(pod) as redis:
-                    found.append((pod, await self._read_view(redis)))
-            except (Unavailable, TimedOut) as error:
-                found.append((pod, str(error)))
+        for pod, answer in zip(pods, answers, strict=True):
+            if isinstance(answer, Replication):
+                found.append((pod, answer))
+            elif isinstance(answer, (Unavailable, TimedOut)):
+                found.append((pod, str(answer)))
+            else:
+                raise answer
         return found
+
+    async def _read_pod(self, pod: Pod) -> Replication:
+        async with self._connect(pod) as redis:
+            return await self._read_view(redis)
 
     async def _read_view(self, redis: RedisConnection) -> Replication:
         parts = [str(await redis.call("INFO", section)) for section in ("replication", "server", "cluster")]
         view = parse_info("\n".join(parts))
         if view.role not in (MASTER, REPLICA) and not view.is_sentinel:
             raise LastcallError(f"what it says of its replication is not understood: role {view.role!r}")
-        return view
+        if view.is_sentinel:
+            return view
+        watchers = await redis.call("PUBSUB", "NUMSUB", SENTINELS)
+        return replace(view, is_watched=isinstance(watchers, list) and watchers[1:2] not in ([], [0]))
 
     @asynccontextmanager
     async def _connect(self, pod: Pod) -> AsyncIterator[RedisConnection]:

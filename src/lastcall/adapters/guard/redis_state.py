@@ -32,6 +32,8 @@ class Replication(Facts, frozen=True):
     """``master_failover_state``: no-failover, waiting-for-sync or failover-in-progress."""
     is_cluster: bool = False
     is_sentinel: bool = False
+    is_watched: bool = False
+    """Whether Sentinels are subscribed to their channel at this member."""
 
 
 def parse_info(text: str) -> Replication:
