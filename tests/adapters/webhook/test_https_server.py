@@ -169,6 +169,15 @@ async def test_a_request_that_does_not_end_is_given_up():
         assert await client.is_closed()
 
 
+async def test_a_half_request_behind_a_whole_one_is_given_up():
+    async with Served(receive=0.3) as served:
+        client = await served.connect()
+        client.send()
+        client.writer.write(b"POST / HTTP/1.1\r\nContent-Le")
+        assert (await client.answer())[0] == 200
+        assert await asyncio.wait_for(client.is_closed(), 60)
+
+
 async def test_a_silent_connection_is_closed_after_a_while():
     async with Served(idle=0.1) as served:
         assert await (await served.connect()).is_closed()

@@ -170,7 +170,8 @@ class _Connection(asyncio.Protocol):
         if last:
             transport.close()
             return
-        self._set_timer(self._server.limits.idle)
+        limits = self._server.limits
+        self._set_timer(limits.receive if self._exchange.is_receiving else limits.idle)
         with contextlib.suppress(RuntimeError):  # the transport has been closed meanwhile
             transport.resume_reading()
         self._answer_next()
