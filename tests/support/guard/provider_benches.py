@@ -1,0 +1,144 @@
+"""Applications of three members whose first one has work of its own, and providers of them, for the contract."""
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+from support.guard import members
+from support.guard.redis_servers import Servers
+from support.guard.world import Application
+
+from lastcall.adapters.guard.exec_provider import ExecProviderFactory
+from lastcall.adapters.guard.http_provider import HttpProviderFactory
+from lastcall.adapters.guard.redis_provider import RedisProviderFactory
+from lastcall.adapters.host.clock import SystemClock
+
+PAGE = Path(__file__).parents[3] / "docs/how-to/guard-providers.md"
+SECRET = "s3cret"
+
+
+def read_sample(language):
+    """A program of the how-to page."""
+    [text] = re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    return text
+
+
+class Bench:
+    """``provider`` makes one as another process would; ``silence`` has nobody answer any more."""
+
+    net = "127.63.7"
+
+    @property
+    def member(self):
+        return members.member(0, net=self.net)
+
+    @property
+    def gone(self):
+        return members.gone(0, net=self.net)
+
+    def silence(self):
+        for process in self.processes:
+            os.kill(process.pid, signal.SIGSTOP)
+
+    def end(self):
+        for process in self.processes:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGCONT)
+            process.kill()
+            process.wait()
+
+
+class ModelBench(Bench):
+    """The model that the guard's own tests rely on, in real time."""
+
+    def __init__(self, directory, ports):
+        self._model = Application(SimpleNamespace(clock=SystemClock(), replicas=3))
+        self._model.seconds, self._model.delay = 0.3, 0.01
+
+    def provider(self):
+        return self._model
+
+    def silence(self):
+        self._model.is_silent = True
+
+    def end(self):
+        pass
+
+
+class HttpBench(Bench):
+    """The sample application of the page."""
+
+    net = "127.63.11"
+
+    def __init__(self, directory, ports):
+        script, self._port = directory / "worker.py", ports()
+        script.write_text(read_sample("python"))
+        self.processes = [self._start(script, members.pod(number, net=self.net)) for number in range(3)]
+
+    def _start(self, script, pod):
+        environment = {"TOKEN": SECRET, "POD_UID": pod.metadata.uid, "POD_IP": pod.status.pod_ip}
+        environment |= {"PORT": str(self._port), "JOB_SECONDS": "0.2"}
+        return subprocess.Popen([sys.executable, script], env=environment, stderr=subprocess.DEVNULL)
+
+    def provider(self):
+        settings = {"port": self._port, "tokenSecret": {"name": "token"}, "reversible": True, "timeoutSeconds": 1}
+        return HttpProviderFactory().make_provider(settings, members.Loopback(token=SECRET))
+
+
+class ExecBench(Bench):
+    """The sample script of the page, beside a worker that ends its job when it is told to drain."""
+
+    WORKER = "mkdir -p $STATE/jobs; touch $STATE/jobs/1; while :; do [ ! -e $STATE/drain ] || rm -f $STATE/jobs/1; sleep 0.1; done"
+
+    def __init__(self, directory, ports):
+        self._script, self._access = directory / "guard.sh", members.Loopback(environment={"STATE": str(directory)})
+        self._script.write_text(read_sample("sh"))
+        self._script.chmod(0o755)
+        self.processes = [subprocess.Popen(["sh", "-c", self.WORKER], env={**os.environ, "STATE": str(directory)})]
+
+    def provider(self):
+        settings = {
+            verb: [str(self._script), verb, "$(POD_UID)"] for verb in ("health", "prepare", "progress", "cancel")
+        }
+        return ExecProviderFactory().make_provider({**settings, "reversible": True}, self._access)
+
+    def silence(self):
+        self._access.is_up = False
+
+
+class RedisBench(Bench):
+    """Real servers with a password."""
+
+    def __init__(self, directory, ports):
+        self._servers = Servers(ports(), directory)
+        for number in range(3):
+            words = ("--requirepass", SECRET, "--masterauth", SECRET)
+            self._servers.start(number, *words, master=0 if number else None)
+        self.processes = self._servers.processes.values()
+        self._factory = RedisProviderFactory()
+
+    def provider(self):
+        settings = {"port": self._servers.port, "passwordSecret": {"name": "auth"}, "timeoutSeconds": 1}
+        return self._factory.make_provider(settings, members.Loopback(auth=SECRET))
+
+
+BENCHES = {"model": ModelBench, "http": HttpBench, "exec": ExecBench, "redis": RedisBench}
+
+
+async def wait_for(ask, holds):
+    """Asks again and again, for a minute; an error is an answer."""
+    for _ in range(600):
+        try:
+            found = await ask()
+        except Exception as error:
+            found = error
+        if holds(found):
+            return found
+        await asyncio.sleep(0.1)
+    raise AssertionError(found)
