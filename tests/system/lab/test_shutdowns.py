@@ -118,6 +118,7 @@ async def test_a_shutdown_is_called_off_half_way(lab):
     await lab.until_saw("web", "exit")
     await lab.until_saw(logs["metadata"]["name"], "exit")
     assert await going_down(lab)
+    await lab.until(lambda: has_failed(lab, "web"))  # what has not failed yet would be started again
     await lab.machines.switch("lab-1", "on")
 
     async def well():
