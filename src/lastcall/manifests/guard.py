@@ -64,13 +64,13 @@ def guard_objects(choices: GuardChoices) -> list[Object]:
     return [
         namespaces.system_namespace(),
         guard_policy_definition(),
-        _named("v1", "ServiceAccount", NAME, namespace),
-        _named("v1", "ServiceAccount", RELEASER, namespace),
+        _base_object("v1", "ServiceAccount", NAME, namespace),
+        _base_object("v1", "ServiceAccount", RELEASER, namespace),
         *role_objects(guard_grants(namespace), to=NAME, of=namespace, labels=labels),
         _cluster_role(ACCESS, access_grants()),
         _cluster_role(RELEASER, releaser_grants()),
-        {**_named("coordination.k8s.io/v1", "Lease", NAME, namespace), "spec": {}},
-        {**_named("v1", "Secret", f"{NAME}-tls", namespace), "type": "Opaque"},
+        {**_base_object("coordination.k8s.io/v1", "Lease", NAME, namespace), "spec": {}},
+        {**_base_object("v1", "Secret", f"{NAME}-tls", namespace), "type": "Opaque"},
         guard_service(namespace, labels),
         guard_budget(namespace, labels),
         guard_network_policy(namespace, labels),
@@ -98,7 +98,7 @@ def guarded_namespace_objects(namespace: str) -> list[Object]:
     ]
 
 
-def _named(version: str, kind: str, name: str, namespace: str) -> Object:
+def _base_object(version: str, kind: str, name: str, namespace: str) -> Object:
     return {
         "apiVersion": version,
         "kind": kind,

@@ -33,11 +33,6 @@ class PreparationController:
         self._undoing: set[asyncio.Task[None]] = set()
         self._known: dict[str, GuardPolicy] = {}
 
-    @property
-    def held_pods(self) -> int:
-        """How many pods are held now."""
-        return len(self._workers)
-
     async def run(self) -> None:
         """Runs until cancelled."""
         try:

@@ -69,9 +69,9 @@ class ReviewService:
             async with timeout(ANSWER_SECONDS):
                 return await self._judge(removal, is_authenticated=is_authenticated)
         except TimeoutError:
-            return _undecided(removal, f"the API server did not answer within {ANSWER_SECONDS:g} s")
+            return _refuse_for_now(removal, f"the API server did not answer within {ANSWER_SECONDS:g} s")
         except LastcallError as error:
-            return _undecided(removal, str(error))
+            return _refuse_for_now(removal, str(error))
 
     async def _judge(self, removal: Removal, *, is_authenticated: bool) -> RemovalVerdict:
         facts = await self._facts.read_removal_facts(removal, fresh=False)
@@ -96,7 +96,7 @@ class ReviewService:
         return datetime.fromtimestamp(self._clock.wall(), UTC)
 
 
-def _undecided(removal: Removal, why: str) -> RemovalVerdict:
+def _refuse_for_now(removal: Removal, why: str) -> RemovalVerdict:
     message = f"pod {removal.namespace}/{removal.name} is held: the guard cannot decide now ({why}); ask again"
     return RemovalVerdict(allowed=False, reason="undecided", message=message)
 
