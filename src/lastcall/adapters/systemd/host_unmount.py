@@ -26,7 +26,8 @@ class HostUnmount:
     async def unmount_paths(self, paths: Sequence[str]) -> None:
         """Unmounts the paths in this order, and returns when umount has ended: the mount table shows its success.
 
-        Unavailable if systemd does not answer, or if umount has not ended in time.
+        umount has ended when systemd has dropped its unit: a unit at rest may have its job before it, and while systemd
+        knows it no other attempt can begin. Unavailable if systemd does not answer, or if umount has not ended in time.
         """
         name = f"lastcall-unmount-{hashlib.sha256(chr(0).join(paths).encode()).hexdigest()[:16]}.service"
         end = self._clock.boottime() + _JOB_SECONDS
@@ -34,7 +35,7 @@ class HostUnmount:
             await systemd.run_command(name, ["/bin/umount", *paths], description="Unmounts volumes of ended pods")
             while True:
                 [unit] = await systemd.unit_states(name)
-                if unit.is_at_rest:
+                if unit.load == "not-found":
                     return
                 if self._clock.boottime() >= end:
                     raise Unavailable(f"{paths[0]} cannot be unmounted: umount has not ended after {_JOB_SECONDS:g} s")
