@@ -363,6 +363,13 @@ class KubeletFace(NodeFace, Protocol):
         """
         ...
 
+    async def wait_until_stopped_again(self) -> None:
+        """Returns when a kubelet that somebody started during the shutdown is next stopped again.
+
+        It has written its own status of the node and the pods.
+        """
+        ...
+
 
 # -- disk --------------------------------------------------------------------------------------------------------------
 

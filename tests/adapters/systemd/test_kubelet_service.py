@@ -61,6 +61,7 @@ async def test_a_kubelet_that_somebody_starts_is_stopped_again_and_told(machine,
     beside = agent(machine)
     await beside.begin_shutdown(time.clock_gettime(time.CLOCK_BOOTTIME) + 60)
     assert beside.take_notes() == ()
+    stopped_again = asyncio.ensure_future(beside.wait_until_stopped_again())
     await machine.run_unit(KUBELET)
 
     async def is_stopped():
@@ -73,6 +74,7 @@ async def test_a_kubelet_that_somebody_starts_is_stopped_again_and_told(machine,
     told = []
     assert await eventually(has_told, True)
     assert await eventually(is_stopped, True)
+    await asyncio.wait_for(stopped_again, 60)
     [note] = told
     assert note == "kubelet.service was started during the shutdown and is stopped again"
     await beside.mark_ready()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from itertools import count
 
+from lastcall.aio import Signal
 from lastcall.model.pods import (
     Container,
     Lifecycle,
@@ -59,6 +60,7 @@ class RecordingNode:
     """The shutdowns after which it was told to clean up."""
     unmounts: tuple = ()
     """The pods by name whose volumes it says are unmounted."""
+    stopped_again: Signal = field(default_factory=Signal)
     slow_end: dict = field(default_factory=dict)
     """How long the end of each pod, by name, takes, because its volumes are unmounted."""
 
@@ -74,6 +76,9 @@ class RecordingNode:
 
     async def wait_until_ending(self):
         await self.clock.sleep(self.slow if self.ending is None else self.ending)
+
+    async def wait_until_stopped_again(self):
+        await self.stopped_again.next()
 
     def expect_pods(self, namespaces):
         self.namespaces = set(namespaces)

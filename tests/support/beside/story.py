@@ -52,6 +52,9 @@ class Night:
     cancelled_record: object = None
     kubelet_stopped: float = 0.0
     kubelet_started_again: float = 0.0
+    kubelet_stopped_again: float = 0.0
+    corrected: float = 0.0
+    """When the Node and its pods were not ready again, whatever the kubelet wrote meanwhile."""
 
     @property
     def history(self):
@@ -118,6 +121,9 @@ async def shut_down_beside(night):
     await leave_corpse(node)
     await node.wait_for(replaced(node))
     await node.wait_for(kubelet_rests(node))
+    night.kubelet_stopped_again = now()
+    await node.wait_for(not_ready_again(node))
+    night.corrected = now()
     node.workloads.let_go()
     await node.until(node.host.went_down, "the release")
     span.released = now()
@@ -241,6 +247,17 @@ def renewed(node, since):
 def returned(node):
     async def condition():
         return any("returnedTime" in one.get("status", {}) for one in node.history.current("nodeshutdowns", NODE))
+
+    return condition
+
+
+def not_ready_again(node):
+    """What the kubelet may have written while it ran is corrected: of the Node, and of the pods that have begun to end."""
+
+    async def condition():
+        ended = ("bare", "plain")
+        pods = [one for one in node.history.current("pods") if one["metadata"]["name"] in ended]
+        return all(condition_of(one, "Ready").get("status") == "False" for one in (node.node(), *pods))
 
     return condition
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 
 from lastcall.adapters.systemd.units import SystemdUnits
-from lastcall.aio import cancel_and_wait, wait_any, wait_first
+from lastcall.aio import Signal, cancel_and_wait, wait_any, wait_first
 from lastcall.errors import TimedOut
 from lastcall.model.shutdown import ShutdownRecord
 from lastcall.names import KUBELET_START, KUBELET_TIMER
@@ -26,8 +26,8 @@ BACK_SECONDS = 2.0
 _PATIENCE = 60.0
 """Seconds for which stopping and starting are retried."""
 
-LOOK_SECONDS = 1.0
-"""Seconds between two looks whether a stopped kubelet runs."""
+LOOK_SECONDS = 0.1
+"""Seconds between two looks whether a stopped kubelet runs: it starts pods within a second."""
 
 _RETRY = 0.5
 _LOOK = 0.003
@@ -56,6 +56,7 @@ class KubeletService:
         self._guard: asyncio.Task[None] | None = None
         self._notes: list[str] = []
         self._ending = asyncio.Event()
+        self._stopped_again = Signal()
 
     def refuse_pods(self) -> None:
         """Does nothing: the kubelet admits pods, and a stopped one admits none."""
@@ -76,6 +77,10 @@ class KubeletService:
     async def wait_until_ending(self) -> None:
         """``ports.node.KubeletFace``."""
         await self._ending.wait()
+
+    async def wait_until_stopped_again(self) -> None:
+        """``ports.node.KubeletFace``."""
+        await self._stopped_again.next()
 
     def expect_pods(self, namespaces: Iterable[str]) -> None:
         """Does nothing."""
@@ -121,20 +126,32 @@ class KubeletService:
             self._guard = None
 
     async def _keep_stopped(self, deadline: float) -> None:
-        """Looks each second whether the kubelet runs, and stops it: it restarts what has ended within a second.
+        """Stops the kubelet whenever somebody has started it.
 
         Ends when the timer is due: the kubelet that it starts stays.
         """
         while self._clock.boottime() + LOOK_SECONDS < deadline + MARGIN:
-            await self._clock.sleep(LOOK_SECONDS)
             try:
                 async with self._open_units() as systemd:
-                    [kubelet] = await systemd.unit_states(self._unit)
-                if not kubelet.is_at_rest:
-                    await self._stop_kubelet(deadline)
-                    self._notes.append(f"{self._unit} was started during the shutdown and is stopped again")
+                    await self._wait_for_start(systemd, deadline)
+                await self._stop_again(deadline)
             except Exception as error:  # the next look tries again; pods are ended whatever happens here
                 log.debug("whether %s runs is not known: %s", self._unit, error)
+                await self._clock.sleep(_RETRY)
+
+    async def _wait_for_start(self, systemd: Units, deadline: float) -> None:
+        """Returns when the kubelet runs or is about to, or when the timer is due."""
+        while self._clock.boottime() + LOOK_SECONDS < deadline + MARGIN:
+            await self._clock.sleep(LOOK_SECONDS)
+            [kubelet] = await systemd.unit_states(self._unit)
+            if not kubelet.is_at_rest:
+                return
+
+    async def _stop_again(self, deadline: float) -> None:
+        if self._clock.boottime() + LOOK_SECONDS < deadline + MARGIN:
+            await self._stop_kubelet(deadline)
+            self._notes.append(f"{self._unit} was started during the shutdown and is stopped again")
+            self._stopped_again.set()
 
     def _replace_work(self, attempt: Callable[[], Awaitable[None]], otherwise: str) -> "asyncio.Task[None]":
         """Cancels the previous work, then starts this: only the newest intention counts."""

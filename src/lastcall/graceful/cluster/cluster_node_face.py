@@ -111,6 +111,7 @@ class ClusterNodeFace:
         self._stopped_by = self._clock.boottime() + STOP_SECONDS
         if self._announcing is None:
             self._announcing = self._work.start(self._announcement.keep(deadline), "announce the shutdown")
+            self._work.start(self._correct_kubelet(), "correct what a kubelet writes")
         await wait_first(wait_any(stopping), self._kubelet.wait_until_ending())
         if stopping.done() and not stopping.cancelled():
             stopping.result()
@@ -208,6 +209,14 @@ class ClusterNodeFace:
     async def _stop_kubelet(self, deadline: float) -> None:
         await self._kubelet.begin_shutdown(deadline)
         self._announcement.look_again()
+
+    async def _correct_kubelet(self) -> None:
+        """Repeats what a kubelet that ran during the shutdown has written its own status over."""
+        while True:
+            await self._kubelet.wait_until_stopped_again()
+            self._announcement.look_again()
+            for departure in self._departures.values():
+                self._start_write(departure.key, departure.repeat())
 
     def _may_wait_for_traffic(self, live: RunningPod) -> bool:
         """Not if no Service can select the pod; the labels of a pod that only the runtime knows may be old ones."""

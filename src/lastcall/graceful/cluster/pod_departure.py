@@ -74,10 +74,14 @@ class PodDeparture:
                 if pod_changes.needs_disruption_target(self._pod):
                     await self._write(lambda: self._patch(pod_changes.disruption_patch(self._clock.wall())))
                 await self._delete(pod_changes.deletion_grace(grace))
-            if not self._deleted:
-                await self._write(lambda: self._patch(pod_changes.not_ready_patch(self._clock.wall())))
+            await self._mark_not_ready()
         finally:
             self._begun.set()
+
+    async def repeat(self) -> None:
+        """Makes a pod that keeps its object not ready once more: a kubelet has written its own status."""
+        await self._begun.wait()
+        await self._mark_not_ready()
 
     async def finish(self, exit_codes: Mapping[str, int | None], volumes: Awaitable[VolumesEnd]) -> None:
         """Writes the last status of a deleted pod, whose containers have ended, and removes its object.
@@ -92,6 +96,10 @@ class PodDeparture:
             self._note(f"the object of {self._pod.key} stays, because its volumes are not known to be unmounted")
         elif not self._is_gone and not await self._write(lambda: self._objects.delete_pod(self._pod, 0)):
             self._is_gone = True
+
+    async def _mark_not_ready(self) -> None:
+        if not self._deleted:
+            await self._write(lambda: self._patch(pod_changes.not_ready_patch(self._clock.wall())))
 
     async def _delete(self, seconds: int) -> None:
         self._asked = True

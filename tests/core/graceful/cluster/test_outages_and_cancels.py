@@ -7,7 +7,7 @@ from support.agents.face_cluster import in_cluster
 from support.lab.scripted_webhooks import Hooks, hook
 
 from lastcall import names
-from lastcall.adapters.kube.resources import LEASES, NODES, VALIDATING_WEBHOOKS
+from lastcall.adapters.kube.resources import LEASES, NODES, PODS, VALIDATING_WEBHOOKS
 from lastcall.errors import ApiNotPermitted, NotFound, RequestRefused
 from lastcall.graceful.cluster.node_announcement import RENEW_SECONDS
 from lastcall.graceful.cluster.server_contact import RECOVERY_SECONDS
@@ -246,6 +246,26 @@ async def test_conditions_that_a_kubelet_rewrites_are_written_again_and_its_own_
     await cluster.face.mark_ready()
     assert (await cluster.conditions())[own["type"]] == ("True", "KubeletShutdown")
     assert "DrainInProgress" not in await cluster.conditions()
+
+
+@in_cluster
+async def test_what_a_kubelet_writes_that_somebody_starts_is_corrected_when_it_is_stopped_again(cluster):
+    async def readiness():
+        pods = [await cluster.pod(live.pod.metadata.name) for live in (kept, later)]
+        found = [*(pod["status"]["conditions"] for pod in pods), (await cluster.node())["status"]["conditions"]]
+        return [next(one["status"] for one in conditions if one["type"] == names.READY) for conditions in found]
+
+    kept, later = await cluster.make_pod("kept", owner=None), await cluster.make_pod("later", owner=None)
+    await cluster.face.begin_shutdown(100)
+    await cluster.face.begin_pod(kept, 30.0, 50)
+    await cluster.clock.sleep(1)
+    assert await readiness() == ["False", "True", "False"]
+    status = {"status": {"conditions": [{"type": names.READY, "status": "True", "reason": "KubeletReady"}]}}
+    await cluster.admin.patch(NODES, "n1", status, subresource="status")
+    await cluster.admin.patch(PODS, "kept", status, namespace="default", subresource="status")
+    cluster.kubelet.stopped_again.set()
+    await cluster.clock.sleep(1)
+    assert await readiness() == ["False", "True", "False"]
 
 
 @in_cluster
