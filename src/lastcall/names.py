@@ -83,7 +83,7 @@ FENCED = _define_name(
 NODE_SHUTDOWN_MARK = _define_name(
     "annotation",
     f"{GROUP}/node-shutdown",
-    "on a Node, as JSON: the boot that shuts down, and whether its agent cordoned the Node; removed when that is undone",
+    "on a Node, as JSON: the boot that shuts down, when its machine is gone, and whether its agent cordoned the Node; removed when that is undone",
 )
 
 AGENT_STANDING = _define_name(
@@ -109,6 +109,11 @@ GUARD_BYPASS_UNTIL = _define_name(
     "annotation",
     f"{GROUP}/guard-bypass-until",
     "on a pod, Namespace or Node: until then (RFC 3339) the guard allows every deletion, and the audit log says so",
+)
+GUARD_READY = _define_name(
+    "condition",
+    f"{GROUP}/GuardReady",
+    "on a pod that is guarded: True while its application can do without it, else the state of its preparation",
 )
 GUARD_RELEASER = _define_name(
     "user",

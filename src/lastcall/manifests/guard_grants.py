@@ -19,7 +19,11 @@ def guard_grants(namespace: str) -> list[Grant]:
     return [
         Grant("pods", _READ, "the members of guarded applications, read live"),
         Grant("namespaces", ("get",), "whether a namespace is guarded, or being deleted"),
-        Grant("nodes", _READ, "whether a pod's node exists or is out of service; which addresses are not pods'"),
+        Grant(
+            "nodes",
+            ("get", "list", "watch"),
+            "whether a pod's node exists, is out of service, or shuts down; which addresses are not pods'",
+        ),
         Grant("replicationcontrollers", ("get",), "owners of pods"),
         Grant("statefulsets", ("list",), "owners of pods, and how many they want", "apps"),
         Grant("replicasets", ("list",), "the same", "apps"),
@@ -58,6 +62,7 @@ def access_grants() -> list[Grant]:
     return [
         Grant("secrets", ("get",), "credentials that a GuardPolicy names"),
         Grant("pods/exec", ("get", "create"), "commands of the provider exec"),
+        Grant("pods/status", ("patch",), "the condition for which the agent of a node that shuts down waits"),
     ]
 
 

@@ -43,6 +43,8 @@ class RequestedRemoval(Enum):
 
     DELETE = "Delete"
     EVICTION = "Eviction"
+    NODE_SHUTDOWN = "NodeShutdown"
+    """The pod's node shuts down."""
 
 
 class HeldPod(Facts, frozen=True):

@@ -66,6 +66,8 @@ def _pod_object(record: ShutdownRecord, pod: PodRecord) -> dict[str, Any]:
         startTime=_format_time(record, pod.started),
         endTime=_format_time(record, pod.ended),
         unmountedTime=_format_time(record, pod.unmounted),
+        applicationReady=pod.application.is_ready if pod.application else None,
+        applicationMessage=(pod.application.message or None) if pod.application else None,
         outcome=pod.outcome.value if pod.outcome else None,
         cutShort=pod.was_cut_short,
         containers=[_container_object(record, container) for container in pod.containers],

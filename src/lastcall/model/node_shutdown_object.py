@@ -83,6 +83,10 @@ class ShutdownPod(Facts, frozen=True):
         ]
         | None
     ) = None
+    application_ready: (
+        Annotated[bool, Meta(description="Whether the application of a guarded pod could do without it.")] | None
+    ) = None
+    application_message: Annotated[str, Meta(description="Why the application was not ready.")] = ""
     outcome: Annotated[PodOutcome, Meta(description="How it ended.")] | None = None
     cut_short: Annotated[bool, Meta(description="Killed with less time than it asked for.")] = False
     containers: Annotated[

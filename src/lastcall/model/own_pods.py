@@ -4,8 +4,8 @@ import re
 
 from msgspec.structs import replace
 
-from lastcall.model.pods import Container, ObjectMetadata, Pod, PodSpec, Volume
-from lastcall.names import MIRROR_ANNOTATION
+from lastcall.model.pods import Container, ObjectMetadata, Pod, PodSpec, PodStatus, Volume
+from lastcall.names import GUARD_READY, MIRROR_ANNOTATION
 
 _PLUGIN_DIRECTORY = re.compile(r"/plugins(_registry)?(/|$)")
 _NETWORK_DIRECTORY = re.compile(r"/cni(/|$)")
@@ -24,8 +24,8 @@ def runtime_uid(pod: Pod) -> str:
 def keep_essentials(pod: Pod) -> Pod:
     """The pod with only those fields that an agent needs, which change rarely.
 
-    Environments, commands and annotations may hold secrets, and the status changes often: none of them is kept. The
-    deletion of a mirror pod is not kept either, because its static pod continues to run.
+    Environments, commands and annotations may hold secrets, and the status changes often: none of them is kept, but the
+    guard's condition of a guarded pod. The deletion of a mirror pod is not kept either, because its static pod continues to run.
     """
     spec = pod.spec
     return Pod(
@@ -45,6 +45,9 @@ def keep_essentials(pod: Pod) -> Pod:
                 if volume.persistent_volume_claim or volume.ephemeral or volume.csi or _is_serving_volume(volume)
             )
             or None,
+        ),
+        status=PodStatus(
+            conditions=tuple(one for one in pod.status.conditions or () if one.type == GUARD_READY) or None
         ),
     )
 

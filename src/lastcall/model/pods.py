@@ -228,6 +228,7 @@ class StatusCondition(Facts, frozen=True):
     reason: str = ""
     message: str = ""
     last_transition_time: str | None = None
+    last_probe_time: str | None = None
 
 
 class PodStatus(Facts, frozen=True):

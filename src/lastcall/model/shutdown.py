@@ -156,6 +156,15 @@ class PodStarted(JournalEvent, frozen=True, tag="PodStarted"):
     containers: tuple[str, ...]
 
 
+class ApplicationWaited(JournalEvent, frozen=True, tag="ApplicationWaited"):
+    """The termination of a guarded pod has waited for its application. ``message`` says why that was not ready."""
+
+    uid: str
+    seconds: float
+    is_ready: bool
+    message: str = ""
+
+
 class HookStarted(JournalEvent, frozen=True, tag="HookStarted"):
     """A preStop hook begins. ``runtime_id`` is the runtime's id of the container, "" if an older agent wrote this."""
 
@@ -277,6 +286,7 @@ AnyEvent = (
     | PhaseStarted
     | PhaseShortened
     | PodStarted
+    | ApplicationWaited
     | HookStarted
     | HookEnded
     | ContainerSignalled
@@ -322,6 +332,14 @@ class ContainerRecord(Facts, frozen=True):
         return self.stop_signal or "SIGTERM"
 
 
+class ApplicationRecord(Facts, frozen=True):
+    """How long a guarded pod's termination waited for its application, and why that was not ready."""
+
+    seconds: float
+    is_ready: bool
+    message: str = ""
+
+
 class PodRecord(Facts, frozen=True):
     """How one pod ended; offsets in seconds since the shutdown began."""
 
@@ -337,6 +355,8 @@ class PodRecord(Facts, frozen=True):
     unmounted: float | None = None
     outcome: PodOutcome | None = None
     containers: tuple[ContainerRecord, ...] = ()
+    application: ApplicationRecord | None = None
+    """None if the pod was not guarded."""
 
     @property
     def was_cut_short(self) -> bool:

@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from lastcall.model.shutdown import (
+    ApplicationRecord,
+    ApplicationWaited,
     ContainerEnded,
     ContainerRecord,
     ContainerSignalled,
@@ -98,7 +100,7 @@ class _RecordBuilder:
                 self._add_phase_event(event, at)
             case PhaseShortened():
                 self._shorten_phase(event)
-            case PodStarted() | PodEnded() | PodUnmounted():
+            case PodStarted() | ApplicationWaited() | PodEnded() | PodUnmounted():
                 self._add_pod_event(event, at)
             case HookStarted() | HookEnded() | ContainerSignalled() | ContainerEnded():
                 self._add_container_event(event, at)
@@ -194,7 +196,7 @@ class _RecordBuilder:
             if pod.phase == event.index and pod.outcome is None and pod.grace > left:
                 self._pods[uid] = structs.replace(pod, grace=round(left, 3))
 
-    def _add_pod_event(self, event: PodStarted | PodEnded | PodUnmounted, at: float) -> None:
+    def _add_pod_event(self, event: PodStarted | ApplicationWaited | PodEnded | PodUnmounted, at: float) -> None:
         pod = self._pods.get(event.uid)
         match event:
             case PodStarted() if pod is None:
@@ -202,6 +204,9 @@ class _RecordBuilder:
                 self._containers[event.uid] = {name: ContainerRecord(name=name) for name in event.containers}
             case PodEnded(outcome=outcome) if pod and (pod.outcome is None or _confirms_end(outcome, pod.outcome)):
                 self._pods[event.uid] = structs.replace(pod, ended=at, outcome=outcome)
+            case ApplicationWaited(seconds=seconds, is_ready=is_ready, message=message) if pod:
+                application = ApplicationRecord(seconds=seconds, is_ready=is_ready, message=message)
+                self._pods[event.uid] = structs.replace(pod, application=application)
             case PodUnmounted() if pod:
                 self._pods[event.uid] = structs.replace(pod, unmounted=at)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from lastcall import names
-from lastcall.model.base import Facts
+from lastcall.model.base import Facts, Time
 from lastcall.model.pods import StatusCondition
 
 
@@ -39,10 +39,14 @@ class ShutdownNode(Facts, frozen=True):
 
 
 class ShutdownMark(Facts, frozen=True):
-    """The annotation ``lastcall.dev/node-shutdown``: the boot that shuts down, and whether the agent cordoned the Node."""
+    """The annotation ``lastcall.dev/node-shutdown``: the boot that shuts down, and whether the agent cordoned the Node.
+
+    ``deadline`` is when the machine is gone; None if an older agent wrote the mark.
+    """
 
     boot_id: str
     cordoned: bool
+    deadline: Time | None = None
 
 
 def read_mark(annotations: Mapping[str, str] | None) -> ShutdownMark | None:

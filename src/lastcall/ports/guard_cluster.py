@@ -1,12 +1,13 @@
 """Port for the cluster as the guard sees it; ``adapters.kube.guard_cluster`` implements it."""
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Protocol
 
 from lastcall.model.admission import Removal
 from lastcall.model.guard_facts import GuardFacts
 from lastcall.model.guard_policy import GuardPolicy, HeldPod
-from lastcall.model.pods import Pod
+from lastcall.model.pods import Pod, StatusCondition
 from lastcall.ports.guard import GuardProvider
 
 EntryChange = Callable[[GuardPolicy, HeldPod | None], HeldPod | None]
@@ -50,6 +51,10 @@ class GuardActions(Protocol):
         """Deletes exactly this pod, as the releaser. Without effect if it is gone. Errors are those of the API client."""
         ...
 
+    async def write_condition(self, pod: Pod, condition: StatusCondition | None) -> None:
+        """Writes the pod's condition ``lastcall.dev/GuardReady``, or removes it. Without effect if the pod is gone."""
+        ...
+
     async def write_event(self, pod: Pod, reason: str, message: str, *, is_warning: bool) -> None:
         """Writes an Event on the pod and on its owner; an error is logged."""
         ...
@@ -66,6 +71,24 @@ class GuardPolicies(Protocol):
     @property
     def changes(self) -> int:
         """How many changes were heard of; -1 as long as the policies were not listed."""
+        ...
+
+    async def wait_for_change(self, seen: int) -> int:
+        """Waits until the number of changes is another than ``seen``, and returns it."""
+        ...
+
+
+class NodeShutdowns(Protocol):
+    """The shutdowns that agents have recorded on their Nodes, as last heard of."""
+
+    @property
+    def deadlines(self) -> Mapping[str, datetime]:
+        """When the machines are gone, by the Node's name. An old record stays until the node's next boot."""
+        ...
+
+    @property
+    def changes(self) -> int:
+        """How often the deadlines have changed."""
         ...
 
     async def wait_for_change(self, seen: int) -> int:

@@ -5,7 +5,7 @@ Fences are in ``ports.fences``, the watchdog in ``ports.watchdog``, shared stora
 Times are in seconds. ``boottime`` is CLOCK_BOOTTIME: it never jumps, and it is the same for every process of one boot.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import Protocol
 
@@ -203,6 +203,13 @@ class RunningPod(Facts, frozen=True):
         return self.priority_source not in (PrioritySource.RUNTIME, PrioritySource.DEFAULT)
 
 
+class ApplicationReadiness(Facts, frozen=True):
+    """Whether the application of a guarded pod can do without the pod; ``message`` says to a person why not."""
+
+    is_ready: bool
+    message: str = ""
+
+
 class HookResult(Facts, frozen=True):
     """The outcome of a preStop hook. ``ok`` is False also if it exceeded its limit (``timed_out``)."""
 
@@ -311,6 +318,13 @@ class NodeFace(Protocol):
         """Names the namespaces of the pods that will be terminated, before the first ``begin_pod``. Immediate.
 
         Called beside ``begin_shutdown``, and again after it.
+        """
+        ...
+
+    async def wait_until_prepared(self, live: RunningPod, until: Callable[[], float]) -> ApplicationReadiness | None:
+        """Waits for the application of a guarded pod, whose termination has not begun; None at once for any other pod.
+
+        Returns when the application can do without the pod, or when ``until()`` (boottime) has passed.
         """
         ...
 

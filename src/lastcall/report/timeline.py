@@ -113,7 +113,21 @@ class PodRow:
             if c.stop_signal
         ]
         unseen = [_UNSEEN] if self._has_ended_unseen else []
-        return (*([cut] if pod.was_cut_short else []), *failed, *signals, *self._unmount_remarks, *unseen)
+        cuts = [cut] if pod.was_cut_short else []
+        return (*self._application_remarks, *cuts, *failed, *signals, *self._unmount_remarks, *unseen)
+
+    @property
+    def _application_remarks(self) -> tuple[str, ...]:
+        """Whether the application of a guarded pod was not ready, or how long it was waited for."""
+        found = self.record.application
+        if found is None:
+            return ()
+        if not found.is_ready:
+            why = f": {plain_text(found.message)}" if found.message else ""
+            return (f"its application was not ready after {format_duration(found.seconds)}{why}",)
+        if found.seconds < NOTICEABLE_SECONDS:
+            return ()
+        return (f"waited {format_duration(found.seconds)} for its application",)
 
     @property
     def _unmount_remarks(self) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from lastcall.adapters.kube.https_transport import HttpsTransport, TransportLimi
 from lastcall.adapters.kube.impersonation import ImpersonatingTransport
 from lastcall.adapters.kube.informer import ObjectKey
 from lastcall.adapters.kube.leader_election import LeaderElector
+from lastcall.adapters.kube.node_shutdown_marks import NodeShutdownMarks
 from lastcall.adapters.telemetry.guard_metrics import GuardMetrics
 from lastcall.adapters.telemetry.status_server import TEXT, alive_answer, serve_status
 from lastcall.adapters.webhook.http_exchange import WebhookReply, WebhookRequest
@@ -38,6 +39,7 @@ from lastcall.adapters.webhook.serving_secret import ServingMaterial, ServingSec
 from lastcall.adapters.webhook.webhook_configuration import WebhookConfiguration
 from lastcall.aio import wait_first
 from lastcall.errors import InvalidInput, LastcallError
+from lastcall.guard.controller.guarded_pod_controller import GuardedPodController, GuardedPodPorts
 from lastcall.guard.controller.preparation_controller import PreparationController
 from lastcall.guard.controller.preparation_worker import WorkerPorts
 from lastcall.guard.controller.review_service import ReviewService
@@ -114,10 +116,21 @@ class GuardProgram:
             operations=[one.value for one in RemovalKind], states=[one.value for one in PreparationState]
         )
         self._reviews = ReviewService(facts, records, clock, self._observe_review)
+        actions = KubeGuardActions(client, releaser, clock, instance=me)
+        self._shutdowns = NodeShutdownMarks(client, clock, random)
+        guarded_pods = GuardedPodPorts(
+            facts=facts,
+            records=records,
+            actions=actions,
+            policies=self._policies,
+            shutdowns=self._shutdowns,
+            clock=clock,
+        )
+        self._guarded_pods = GuardedPodController(guarded_pods)
         ports = WorkerPorts(
             facts=facts,
             records=records,
-            actions=KubeGuardActions(client, releaser, clock, instance=me),
+            actions=actions,
             providers=ProviderRegistry(self._open_access),
             clock=clock,
         )
@@ -161,7 +174,9 @@ class GuardProgram:
     # -- the leader ----------------------------------------------------------------------------------------------------
 
     async def _lead(self) -> None:
-        await wait_first(self._policies.run(), self._preparations.run())
+        await wait_first(
+            self._policies.run(), self._shutdowns.run(), self._preparations.run(), self._guarded_pods.run()
+        )
 
     def _open_access(self, namespace: str) -> NamespaceAccess:
         execute = PodExec(self._access.endpoint, self._access.credentials).execute

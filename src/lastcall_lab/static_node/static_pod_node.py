@@ -19,7 +19,7 @@ from lastcall.errors import LastcallError, Unavailable
 from lastcall.model import decoding
 from lastcall.model.pods import FINISHED, Pod
 from lastcall.model.shutdown import ShutdownRecord
-from lastcall.ports.node import Clock, PodRuntime, PodStarter, RunningPod
+from lastcall.ports.node import ApplicationReadiness, Clock, PodRuntime, PodStarter, RunningPod
 from lastcall_lab.static_node.status_files import StatusFiles
 
 READ_SECONDS = 1.0
@@ -77,6 +77,10 @@ class StaticPodNode:
 
     def expect_pods(self, namespaces: Iterable[str]) -> None:
         """Does nothing."""
+
+    async def wait_until_prepared(self, live: RunningPod, until: Callable[[], float]) -> ApplicationReadiness | None:
+        """Returns None: no guard watches these pods."""
+        return None
 
     async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
         """Returns at once: no Service sends traffic to these pods."""

@@ -1,9 +1,12 @@
 """The guard's view of a cluster and its records, at the lab's API server in virtual time."""
 
+import asyncio
 import json
 from datetime import UTC, datetime
+from random import Random
 
 import pytest
+from msgspec.structs import replace
 from support.guard.reviews import deletion, eviction
 from support.lab.virtual_server import Asked
 
@@ -11,12 +14,15 @@ from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.guard_facts import KubeGuardFacts
 from lastcall.adapters.kube.guard_policies import KubeGuardPolicies
 from lastcall.adapters.kube.guard_records import KubeGuardActions, KubeGuardRecords
+from lastcall.adapters.kube.node_shutdown_marks import NodeShutdownMarks
 from lastcall.adapters.kube.recent_reads import RecentReads
 from lastcall.aio import cancel_and_wait
 from lastcall.errors import Unavailable
 from lastcall.guard.decisions.reservations import application_of
 from lastcall.model.admission import parse_review
 from lastcall.model.guard_policy import GuardPolicy, HeldPod, PreparationState
+from lastcall.model.pods import StatusCondition
+from lastcall.names import GUARD_READY, NODE_SHUTDOWN_MARK
 from lastcall_lab import virtual
 from lastcall_lab.apiserver.server.in_process import InProcessTransport
 
@@ -281,10 +287,65 @@ async def test_exactly_one_pod_is_deleted_and_events_stand_on_pod_and_owner(shop
 
 
 @in_shop
-async def test_policies_are_followed(shop):
-    import asyncio
-    from random import Random
+async def test_the_condition_is_written_and_removed_of_exactly_one_pod_and_others_stay(shop):
+    async def conditions(name="db-0"):
+        pod = await shop.server.good("GET", f"/api/v1/namespaces/shop/pods/{name}")
+        return {one["type"]: one for one in pod["status"].get("conditions", ())}
 
+    own = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    await shop.server.good("PATCH", "/api/v1/namespaces/shop/pods/db-0/status", own)
+    actions = KubeGuardActions(shop.client, shop.client, shop.clock, instance="me")
+    pod = (await shop.facts.read_namespace_facts("shop")).find_pod("shop", "db-0")
+    said = StatusCondition(GUARD_READY, "True", "Ready", "all of it", last_probe_time="2026-11-28T12:00:00Z")
+    await actions.write_condition(pod, said)
+    found = await conditions()
+    assert set(found) == {"Ready", GUARD_READY}
+    first = found[GUARD_READY]
+    assert first["lastProbeTime"] == "2026-11-28T12:00:00Z"
+    assert (first["status"], first["reason"], first["message"]) == ("True", "Ready", "all of it")
+    await shop.clock.sleep(10)
+    pod = (await shop.facts.read_namespace_facts("shop")).find_pod("shop", "db-0")
+    await actions.write_condition(pod, replace(said, message="again"))
+    again = (await conditions())[GUARD_READY]
+    assert (again["message"], again["lastTransitionTime"]) == ("again", first["lastTransitionTime"])
+    await actions.write_condition(pod, replace(said, status="False", last_probe_time=None))
+    lost = (await conditions())[GUARD_READY]
+    assert lost["lastTransitionTime"] > first["lastTransitionTime"]
+    assert lost.get("lastProbeTime") is None
+    await actions.write_condition(pod, None)
+    assert set(await conditions()) == {"Ready"}
+    await shop.server.good("DELETE", "/api/v1/namespaces/shop/pods/db-0?gracePeriodSeconds=0")
+    await actions.write_condition(pod, said)
+    await shop.make_pod("db-0", "apps/v1", "StatefulSet", shop.set)
+    await actions.write_condition(pod, said)
+    assert GUARD_READY not in await conditions()
+
+
+@in_shop
+async def test_recorded_shutdowns_of_nodes_are_followed(shop):
+    marks = NodeShutdownMarks(shop.client, shop.clock, Random(1))
+    following = asyncio.ensure_future(marks.run())
+    await shop.clock.sleep(1)
+    assert (marks.changes, marks.deadlines) == (0, {})
+    mark = {"metadata": {"annotations": {NODE_SHUTDOWN_MARK: '{"bootId": "b", "cordoned": true}'}}}
+    await shop.server.good("PATCH", "/api/v1/nodes/n1", mark)
+    await shop.clock.sleep(1)
+    assert marks.changes == 0, "an older agent records no deadline"
+    text = '{"bootId": "b", "cordoned": true, "deadline": "2026-11-28T12:00:00Z"}'
+    await shop.server.good("PATCH", "/api/v1/nodes/n1", {"metadata": {"annotations": {NODE_SHUTDOWN_MARK: text}}})
+    seen = await marks.wait_for_change(0)
+    assert marks.deadlines == {"n1": WHEN}
+    await shop.server.good("PATCH", "/api/v1/nodes/n1", {"metadata": {"labels": {"a": "b"}}})
+    await shop.clock.sleep(1)
+    assert marks.changes == seen
+    await shop.server.good("DELETE", "/api/v1/nodes/n1")
+    await marks.wait_for_change(seen)
+    assert marks.deadlines == {}
+    await cancel_and_wait(following)
+
+
+@in_shop
+async def test_policies_are_followed(shop):
     policies = KubeGuardPolicies(shop.client, shop.clock, Random(1))
     following = asyncio.ensure_future(policies.run())
     assert policies.changes == -1
@@ -297,8 +358,6 @@ async def test_policies_are_followed(shop):
 
 
 def test_who_is_cancelled_does_not_take_the_answer_away_from_others():
-    import asyncio
-
     async def main():
         clock = virtual.VirtualClock()
         reads, loads = RecentReads(clock), []

@@ -18,7 +18,15 @@ from lastcall.adapters.state.journal_files import JournalFiles
 from lastcall.cli.report import command
 from lastcall.errors import InvalidInput, LastcallError, RefusedForSafety
 from lastcall.model.foreign_text import plain_text
-from lastcall.model.shutdown import ContainerSignalled, PodOutcome, PodUnmounted, ShutdownStarted, to_line
+from lastcall.model.node_shutdown_export import to_node_shutdown
+from lastcall.model.shutdown import (
+    ApplicationWaited,
+    ContainerSignalled,
+    PodOutcome,
+    PodUnmounted,
+    ShutdownStarted,
+    to_line,
+)
 from lastcall.model.shutdown_fold import fold_events
 from lastcall.report.formatting import format_duration
 from lastcall.report.html_report import Chapter, render_html
@@ -93,6 +101,30 @@ def test_a_pods_volumes_are_told_if_they_took_time(unmounted, remarks):
     script.pod("db", 0, 0.0, grace=20, containers={"main": {"term": 0.1, "ended": 2.0}})
     script.add(PodUnmounted, unmounted, uid="uid-db")
     assert row(build_timeline(fold_events(script.events())), "db").remarks == remarks
+
+
+@pytest.mark.parametrize(
+    ("waited", "remarks"),
+    [
+        ({"seconds": 0.02, "is_ready": True}, ()),
+        ({"seconds": 2.5, "is_ready": True}, ("waited 2.5s for its application",)),
+        (
+            {"seconds": 10.0, "is_ready": False, "message": "1 of 3 members"},
+            ("its application was not ready after 10s: 1 of 3 members",),
+        ),
+    ],
+    ids=["at once", "later", "not in time"],
+)
+def test_what_came_of_the_wait_for_an_application_is_told(waited, remarks):
+    script = shutdown_records.Script((0, 20))
+    script.phase(0, 0.0, 19.0, seconds=20)
+    script.pod("db", 0, 0.0, grace=20, containers={"main": {"term": 10.1, "ended": 12.0}})
+    script.add(ApplicationWaited, 10.0, uid="uid-db", **waited)
+    record = fold_events(script.events())
+    assert row(build_timeline(record), "db").remarks == remarks
+    [shown] = to_node_shutdown(record)["status"]["pods"]
+    assert shown["applicationReady"] is waited["is_ready"]
+    assert shown.get("applicationMessage") == waited.get("message")
 
 
 def test_chapters_are_told_below_the_shutdown():

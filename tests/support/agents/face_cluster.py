@@ -91,12 +91,17 @@ class FaceCluster:
         await self.admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, namespace="default")
         await self.admin.create(LEASES, {"metadata": {"name": "n1"}}, namespace="kube-node-lease")
 
-    async def make_pod(self, name, owner="ReplicaSet", **spec):
-        reference = {"apiVersion": "v1", "kind": owner, "name": "it", "uid": "u", "controller": True}
+    async def make_pod(self, name, owner="ReplicaSet", *, uid="u", labels=None, **spec):
+        version = "apps/v1" if owner == "StatefulSet" else "v1"
+        reference = {"apiVersion": version, "kind": owner, "name": "it", "uid": uid, "controller": True}
         made = await self.admin.create(
             PODS,
             {
-                "metadata": {"name": name, **({"ownerReferences": [reference]} if owner else {})},
+                "metadata": {
+                    "name": name,
+                    "labels": labels or {},
+                    **({"ownerReferences": [reference]} if owner else {}),
+                },
                 "spec": {"nodeName": "n1", "containers": [{"name": "main", "image": "i"}], **spec},
             },
             namespace="default",

@@ -15,6 +15,7 @@ from lastcall.model.pods import (
     SleepAction,
 )
 from lastcall.model.shutdown import PhasePlan
+from lastcall.ports.node import ApplicationReadiness
 
 _uids = count(1)
 
@@ -55,6 +56,8 @@ class RecordingNode:
     """When each pod was announced, its name, its grace period, and until when SIGTERM may wait."""
     traffic: dict = field(default_factory=dict)
     """How long the pods, by name, still receive traffic."""
+    ready_at: dict = field(default_factory=dict)
+    """When the applications of guarded pods, by name, can do without them."""
     notes: list = field(default_factory=list)
     cleaned_up: list = field(default_factory=list)
     """The shutdowns after which it was told to clean up."""
@@ -83,6 +86,15 @@ class RecordingNode:
     def expect_pods(self, namespaces):
         self.namespaces = set(namespaces)
         self._note("expect")
+
+    async def wait_until_prepared(self, live, until):
+        ready_at = self.ready_at.get(live.pod.metadata.name)
+        if ready_at is None:
+            return None
+        while self.clock.boottime() < min(ready_at, until()):
+            await self.clock.sleep(0.1)
+        is_ready = self.clock.boottime() >= ready_at
+        return ApplicationReadiness(is_ready=is_ready, message="" if is_ready else "2 of 3 members")
 
     async def begin_pod(self, live, grace, until):
         self.begun.append((self.clock.boottime(), live.pod.metadata.name, grace, until))

@@ -11,8 +11,10 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 from support.guard.reviews import PERSON, deletion, eviction
 
-from lastcall.aio import cancel_and_wait
+from lastcall.aio import Signal, cancel_and_wait, wait_first
 from lastcall.errors import Conflict, LastcallError, NotFound, Unavailable
+from lastcall.graceful.cluster.application_state import ApplicationState
+from lastcall.guard.controller.guarded_pod_controller import GuardedPodController, GuardedPodPorts
 from lastcall.guard.controller.preparation_controller import PreparationController
 from lastcall.guard.controller.preparation_worker import WorkerPorts
 from lastcall.guard.controller.review_service import ReviewService
@@ -28,7 +30,7 @@ from lastcall.model.guard_facts import (
 from lastcall.model.guard_policy import GuardPolicy, GuardPolicyMeta, GuardSpec
 from lastcall.model.pods import ObjectMetadata, OwnerReference, Pod, PodSpec, PodStatus, StatusCondition
 from lastcall.model.selectors import LabelSelector
-from lastcall.names import GUARD_ENABLED, GUARD_RELEASER
+from lastcall.names import GUARD_ENABLED, GUARD_READY, GUARD_RELEASER
 from lastcall.ports.guard import MemberHealth, PreparationProgress, PreparationReport
 from lastcall_lab.virtual import VirtualClock
 
@@ -121,6 +123,26 @@ class Application:
         return began is not None and not self.is_frozen and self._world.clock.boottime() - began >= self.seconds
 
 
+class RecordedShutdowns:
+    """``ports.guard_cluster.NodeShutdowns``."""
+
+    def __init__(self):
+        self.deadlines, self.changes, self._changed = {}, 0, Signal()
+
+    def record(self, node, deadline):
+        """None: the record is removed."""
+        self.deadlines = {name: at for name, at in self.deadlines.items() if name != node}
+        if deadline:
+            self.deadlines[node] = deadline
+        self.changes += 1
+        self._changed.set()
+
+    async def wait_for_change(self, seen):
+        while self.changes == seen:
+            await self._changed.next()
+        return self.changes
+
+
 class GuardWorld:
     """Implements the ports of the guard. ``trouble`` is called before each request to the API server, and may raise."""
 
@@ -148,6 +170,7 @@ class GuardWorld:
         self.guards = [ReviewService(self, self, self.clock) for _ in range(2)]
         self.ports = WorkerPorts(facts=self, records=self, actions=self, providers=self, clock=self.clock)
         self.leader = None
+        self.shutdowns = RecordedShutdowns()
         self._remembered = (-10, None)
         for number in range(replicas):
             self.make_pod(f"db-{number}", is_ready=True)
@@ -166,7 +189,8 @@ class GuardWorld:
         )
         ready = StatusCondition(type="Ready", status="True" if is_ready else "False")
         status = PodStatus(phase="Running", conditions=(ready,))
-        self.pods[name] = Pod(metadata=meta, spec=PodSpec(node_name="n1"), status=status)
+        node = "n2" if "n1" in self.shutdowns.deadlines else "n1"
+        self.pods[name] = Pod(metadata=meta, spec=PodSpec(node_name=node), status=status)
 
     def facts(self):
         spec, status = (
@@ -180,7 +204,7 @@ class GuardWorld:
         return GuardFacts(
             pods=tuple(self.pods.values()),
             namespaces={"shop": namespace},
-            nodes={"n1": GuardedNode(metadata=GuardedMetadata(name="n1"))},
+            nodes={name: GuardedNode(metadata=GuardedMetadata(name=name)) for name in ("n1", "n2")},
             owners={"uid-set": owner},
             policies=(self.policy,) if self.policy else (),
         )
@@ -200,7 +224,8 @@ class GuardWorld:
     def _set_ready(self, name):
         if (pod := self.pods.get(name)) is None:
             return
-        status = replace(pod.status, conditions=(StatusCondition(type="Ready", status="True"),))
+        others = [one for one in pod.status.conditions if one.type != "Ready"]
+        status = replace(pod.status, conditions=(StatusCondition(type="Ready", status="True"), *others))
         self.pods[name] = replace(pod, status=status)
 
     async def remove(self, name, *, by):
@@ -238,10 +263,29 @@ class GuardWorld:
             await self.clock.sleep(every)
         raise AssertionError(f"{name} is held for ever: {self.policy.status}")
 
+    async def shut_down(self, *names, seconds, limit):
+        """What the agent of the pods' node does: each pod goes when its application is ready, or at its limit."""
+        self.shutdowns.record("n1", datetime.fromtimestamp(self.clock.wall() + seconds, UTC))
+        end = self.clock.boottime() + limit
+
+        async def end_pod(name):
+            readiness = await ApplicationState(lambda _: self.pods.get(name), self.clock).wait_until_ready(
+                "", lambda: end
+            )
+            await self.remove(name, by="agent" if readiness and readiness.is_ready else "deadline")
+            return readiness
+
+        return await asyncio.gather(*map(end_pod, names))
+
     # -- the leader ----------------------------------------------------------------------------------------------------
 
     def lead(self):
-        self.leader = asyncio.ensure_future(PreparationController(self.ports, self).run())
+        ports = GuardedPodPorts(
+            facts=self, records=self, actions=self, policies=self, shutdowns=self.shutdowns, clock=self.clock
+        )
+        self.leader = asyncio.ensure_future(
+            wait_first(PreparationController(self.ports, self).run(), GuardedPodController(ports).run())
+        )
 
     async def kill_leader(self):
         if self.leader:
@@ -324,6 +368,15 @@ class GuardWorld:
         live = self.pods.get(pod.metadata.name)
         if live and live.metadata.uid == pod.metadata.uid and not live.metadata.deletion_timestamp:
             self.removals.append(asyncio.ensure_future(self.remove(pod.metadata.name, by="nudge")))
+
+    async def write_condition(self, pod, condition):
+        await self._request("patch")
+        live = self.pods.get(pod.metadata.name)
+        if live is None or live.metadata.uid != pod.metadata.uid:
+            return
+        others = tuple(one for one in live.status.conditions if one.type != GUARD_READY)
+        conditions = (*others, condition) if condition else others
+        self.pods[pod.metadata.name] = replace(live, status=replace(live.status, conditions=conditions))
 
     async def write_event(self, pod, reason, message, *, is_warning):
         self.events.append((reason, message))

@@ -601,7 +601,7 @@
       - namespaces
       verbs:
       - get
-    # whether a pod's node exists or is out of service; which addresses are not pods'
+    # whether a pod's node exists, is out of service, or shuts down; which addresses are not pods'
     - apiGroups:
       - ''
       resources:
@@ -609,6 +609,7 @@
       verbs:
       - get
       - list
+      - watch
     # owners of pods
     - apiGroups:
       - ''
@@ -765,6 +766,13 @@
       verbs:
       - get
       - create
+    # the condition for which the agent of a node that shuts down waits
+    - apiGroups:
+      - ''
+      resources:
+      - pods/status
+      verbs:
+      - patch
 {{- end }}
 
 {{- define "lastcall.grants.guardReleaser" -}}

@@ -8,11 +8,12 @@ from typing import Final
 
 import msgspec
 
-from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.client import STRATEGIC, Client
 from lastcall.adapters.kube.resources import EVENTS, GUARD_POLICIES, PODS, Object, WrittenObject
-from lastcall.errors import Conflict, LastcallError, NotFound
+from lastcall.errors import Conflict, LastcallError, NotFound, RequestRefused
 from lastcall.model.guard_policy import GuardPolicy, HeldPod, PreparationState
-from lastcall.model.pods import Pod
+from lastcall.model.pods import Pod, StatusCondition
+from lastcall.names import GUARD_READY
 from lastcall.ports.guard_cluster import EntryChange
 from lastcall.ports.node import Clock
 
@@ -94,6 +95,34 @@ class KubeGuardActions:
         except (NotFound, Conflict):
             return  # it is gone, and another pod may have its name
 
+    async def write_condition(self, pod: Pod, condition: StatusCondition | None) -> None:
+        """``GuardActions.write_condition``. Needs patch on pods/status."""
+        before = next((one for one in pod.status.conditions or () if one.type == GUARD_READY), None)
+        written: Object = {"type": GUARD_READY, "$patch": "delete"}
+        if condition:
+            is_same = before is not None and before.status == condition.status
+            since = (before.last_transition_time if before and is_same else None) or self._now_text()
+            written = {
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message,
+                "lastTransitionTime": since,
+                "lastProbeTime": condition.last_probe_time,
+            }
+        metadata = pod.metadata
+        patch = {"metadata": {"uid": metadata.uid}, "status": {"conditions": [written]}}
+        try:
+            await self._client.patch(
+                PODS, metadata.name, patch, namespace=metadata.namespace, subresource="status", kind=STRATEGIC
+            )
+        except (NotFound, Conflict):
+            return  # it is gone
+        except RequestRefused as error:
+            if "metadata.uid" not in str(error):
+                raise
+            return  # another pod has its name
+
     async def write_event(self, pod: Pod, reason: str, message: str, *, is_warning: bool) -> None:
         """``GuardActions.write_event``."""
         owner = next((one for one in pod.metadata.owner_references or () if one.controller), None)
@@ -107,9 +136,13 @@ class KubeGuardActions:
             except LastcallError as error:
                 log.info("the event %s of %s %s is lost: %s", reason, reference["kind"], reference["name"], error)
 
+    def _now_text(self) -> str:
+        moment = datetime.fromtimestamp(self._clock.wall(), UTC)
+        return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
     def _event(self, about: Object, reason: str, message: str, *, is_warning: bool) -> Object:
         moment = datetime.fromtimestamp(self._clock.wall(), UTC)
-        seconds = moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+        seconds = self._now_text()
         unique = hashlib.sha256(f"{about['uid']} {reason} {message} {moment.isoformat()}".encode()).hexdigest()[:16]
         return {
             "apiVersion": "v1",

@@ -18,7 +18,7 @@ from lastcall.model.node_shutdown_export import to_node_shutdown
 from lastcall.model.node_shutdown_object import MOST_NOTES
 from lastcall.model.shutdown import JournalEvent, LockReleased, ShutdownCancelled, ShutdownRecord, ShutdownStarted
 from lastcall.model.shutdown_fold import fold_events
-from lastcall.ports.node import Clock, NodeFace, RunningPod
+from lastcall.ports.node import ApplicationReadiness, Clock, NodeFace, RunningPod
 
 SOON = 1.0
 """Seconds before a write that no step waits for: a hundred pods end within few of them."""
@@ -221,6 +221,10 @@ class RecordingNodeFace:
     def expect_pods(self, namespaces: Iterable[str]) -> None:
         """Calls the face."""
         self._face.expect_pods(namespaces)
+
+    async def wait_until_prepared(self, live: RunningPod, until: Callable[[], float]) -> ApplicationReadiness | None:
+        """Calls the face."""
+        return await self._face.wait_until_prepared(live, until)
 
     async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
         """Calls the face."""

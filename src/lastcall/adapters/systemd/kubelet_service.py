@@ -14,7 +14,7 @@ from lastcall.aio import Signal, cancel_and_wait, wait_any, wait_first
 from lastcall.errors import TimedOut
 from lastcall.model.shutdown import ShutdownRecord
 from lastcall.names import KUBELET_START, KUBELET_TIMER
-from lastcall.ports.node import Clock, RunningPod
+from lastcall.ports.node import ApplicationReadiness, Clock, RunningPod
 from lastcall.ports.units import OpenUnits, Units
 
 MARGIN = 60.0
@@ -84,6 +84,10 @@ class KubeletService:
 
     def expect_pods(self, namespaces: Iterable[str]) -> None:
         """Does nothing."""
+
+    async def wait_until_prepared(self, live: RunningPod, until: Callable[[], float]) -> ApplicationReadiness | None:
+        """Returns None: ``graceful.cluster`` waits."""
+        return None
 
     async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
         """Returns at once: ``graceful.cluster`` announces pods."""

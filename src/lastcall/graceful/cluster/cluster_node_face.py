@@ -13,6 +13,7 @@ from lastcall.aio import OrderedTaskGroup, cancel_and_wait, wait_any, wait_first
 from lastcall.errors import LastcallError
 from lastcall.graceful.cluster import pod_changes
 from lastcall.graceful.cluster.after_boot import AfterBoot
+from lastcall.graceful.cluster.application_state import ApplicationState
 from lastcall.graceful.cluster.node_announcement import NodeAnnouncement
 from lastcall.graceful.cluster.pod_changes import ObjectFate
 from lastcall.graceful.cluster.pod_departure import PodDeparture
@@ -25,7 +26,7 @@ from lastcall.model.pods import Pod
 from lastcall.model.shutdown import ShutdownRecord
 from lastcall.model.traffic import TrafficSettings, may_be_selected
 from lastcall.ports.cluster import NodeObjects, PodEndpoints, PodOwners, ProxyLatency
-from lastcall.ports.node import Clock, KubeletFace, RunningPod
+from lastcall.ports.node import ApplicationReadiness, Clock, KubeletFace, RunningPod
 from lastcall.ports.volumes import NodeVolumes
 
 LAST_SECONDS = 2.0
@@ -83,6 +84,7 @@ class ClusterNodeFace:
         )
         self._after_boot = AfterBoot(objects, owners, self._announcement, clock=clock)
         self._find_pod = find_pod
+        self._applications = ApplicationState(find_pod, clock)
         self._work = OrderedTaskGroup()
         self._departures: dict[str, PodDeparture] = {}
         self._writes: list[tuple[str, asyncio.Task[None]]] = []
@@ -122,6 +124,10 @@ class ClusterNodeFace:
             self._listed_by[namespace] = self._clock.boottime() + ANSWER_SECONDS
         if self._limit and self._objects.is_connected():
             self._endpoints.start(expected)
+
+    async def wait_until_prepared(self, live: RunningPod, until: Callable[[], float]) -> ApplicationReadiness | None:
+        """Waits for the pod's condition, which the guard writes: it prepares from the Node's mark on."""
+        return await self._applications.wait_until_ready(live.pod.metadata.uid, until)
 
     async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
         """Deletes the pod's object or makes the pod not ready, then waits until no Service sends it traffic.

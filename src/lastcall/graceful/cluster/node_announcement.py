@@ -38,6 +38,8 @@ class NodeAnnouncement:
         self._boot_id = boot_id
         self._clock = clock
         self._contact = contact
+        self._deadline = 0.0
+        """When the machine is gone, in seconds since 1970."""
         self._tried = asyncio.Event()
         self._look = asyncio.Event()
 
@@ -56,6 +58,7 @@ class NodeAnnouncement:
         """
         self._tried.clear()
         self._look.clear()
+        self._deadline = self._clock.wall() + until - self._clock.boottime()
         status_written = False
         while self._clock.boottime() < until:
             begun = False
@@ -121,11 +124,14 @@ class NodeAnnouncement:
         if not node_changes.is_announced(node):
             log.info("the Node no longer says that it shuts down: writing it again")
             await self._objects.patch_node_status(node_changes.status_patch(self._clock.wall()))
-        if node_changes.cordon_patch(node, self._boot_id):
+        if node_changes.cordon_patch(node, self._boot_id, self._deadline):
             await self._cordon()
 
     async def _cordon(self, node: ShutdownNode | None = None) -> bool:
-        return await self._patch_node(lambda node: node_changes.cordon_patch(node, self._boot_id), node)
+        node = node or await self._objects.get_node()
+        was_marked = node_changes.is_marked(node, self._boot_id)
+        await self._patch_node(lambda node: node_changes.cordon_patch(node, self._boot_id, self._deadline), node)
+        return not was_marked
 
     async def _patch_node(
         self, patch_for: Callable[[ShutdownNode], node_changes.Patch | None], node: ShutdownNode | None = None

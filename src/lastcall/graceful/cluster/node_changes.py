@@ -21,20 +21,37 @@ SHUTDOWN_CONDITIONS = (names.SHUTDOWN_IN_PROGRESS, names.DRAIN_IN_PROGRESS)
 Patch = dict[str, Any]
 
 
-def cordon_patch(node: ShutdownNode, boot_id: str) -> Patch | None:
+DEADLINE_SECONDS = 2.0
+"""A mark whose deadline differs by less is not written again, in seconds."""
+
+
+def is_marked(node: ShutdownNode, boot_id: str) -> bool:
+    """Whether a shutdown of this boot has marked the Node."""
+    mark = read_mark(node.metadata.annotations)
+    return mark is not None and mark.boot_id == boot_id
+
+
+def cordon_patch(node: ShutdownNode, boot_id: str, deadline: float) -> Patch | None:
     """The merge patch that cordons and marks the Node; None if an earlier run of the agent did it for this boot.
+
+    ``deadline`` is when the machine is gone, in seconds since 1970: the guard prepares applications until then.
 
     A Node that was cordoned before gets the mark only, so that the cordon stays when the mark is removed. A mark of
     an earlier boot passes its cordon on: that boot's agent did not come to undo it. The patch has a resourceVersion,
     so that a cordon by somebody else in between is not mistaken for ours.
     """
     before = read_mark(node.metadata.annotations)
-    if before and before.boot_id == boot_id and node.spec.unschedulable:
+    if before and before.boot_id == boot_id and node.spec.unschedulable and _is_near(before.deadline, deadline):
         return None
     ours = not node.spec.unschedulable or (before is not None and before.cordoned)
-    mark = msgspec.json.encode(ShutdownMark(boot_id=boot_id, cordoned=ours)).decode()
+    until = datetime.fromtimestamp(int(deadline), UTC)
+    mark = msgspec.json.encode(ShutdownMark(boot_id=boot_id, cordoned=ours, deadline=until)).decode()
     metadata = {"resourceVersion": node.metadata.resource_version, "annotations": {names.NODE_SHUTDOWN_MARK: mark}}
     return {"metadata": metadata, "spec": {"unschedulable": True}}
+
+
+def _is_near(known: datetime | None, deadline: float) -> bool:
+    return known is not None and abs(known.timestamp() - deadline) < DEADLINE_SECONDS
 
 
 def status_patch(wall: float) -> Patch:

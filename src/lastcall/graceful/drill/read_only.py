@@ -3,12 +3,12 @@
 Mode Observe asks for none of the refused calls. Should it ever, a drill breaks off before it does harm.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from lastcall.errors import RefusedForSafety
 from lastcall.model.pods import LifecycleHandler
 from lastcall.model.shutdown import ShutdownRecord
-from lastcall.ports.node import HookResult, JournalFile, PodRuntime, RunningPod
+from lastcall.ports.node import ApplicationReadiness, HookResult, JournalFile, PodRuntime, RunningPod
 
 
 def _refuse(what: str) -> RefusedForSafety:
@@ -82,6 +82,10 @@ class ReadOnlyNode:
     def expect_pods(self, namespaces: Iterable[str]) -> None:
         """Refused."""
         raise _refuse("expect the end of pods")
+
+    async def wait_until_prepared(self, live: RunningPod, until: Callable[[], float]) -> ApplicationReadiness | None:
+        """Refused."""
+        raise _refuse("wait for an application")
 
     async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
         """Refused."""

@@ -41,6 +41,21 @@ class TerminationWindow(Facts, frozen=True):
         """Until when SIGTERM may wait for the pod's Services to stop sending it traffic: a quarter of its time."""
         return min(self.started + (self.last_kill - self.started) / 4, self.sigterm_deadline)
 
+    def preparation_deadline(self, asked: float | None) -> float:
+        """Until when a guarded pod's termination may wait for its application to prepare.
+
+        The pod keeps the ``asked`` seconds (None: as many as it gets), but at most half of its time for itself.
+        """
+        half = (self.last_kill - self.started) / 2
+        return self.last_kill - (half if asked is None else min(asked, half))
+
+    def begin_at(self, now: float, asked: float | None) -> "TerminationWindow":
+        """The window of a pod whose termination begins at ``now`` instead, with what is left of its time."""
+        left = max(0.0, self.last_kill - now)
+        return TerminationWindow(
+            started=now, grace=left if asked is None else min(asked, left), last_kill=self.last_kill
+        )
+
     def kill_time(self, term: float) -> float:
         """When a container that got SIGTERM at ``term`` gets SIGKILL; never before ``term``.
 

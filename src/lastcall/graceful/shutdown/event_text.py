@@ -2,6 +2,7 @@
 
 from lastcall.model.duration import format_seconds
 from lastcall.model.shutdown import (
+    ApplicationWaited,
     ContainerSignalled,
     HookEnded,
     JournalEvent,
@@ -54,6 +55,11 @@ class EventFormatter:
                 return f"phase {event.index + 1} is shortened to {format_seconds(event.seconds)}: less time is left than planned"
             case PodStarted():
                 return f"{self._pod_name(event.uid)} is asked to end within {format_seconds(event.grace)}"
+            case ApplicationWaited(is_ready=False):
+                why = f": {event.message}" if event.message else ""
+                return f"{self._pod_name(event.uid)}: its application is not ready, and the deadline wins{why}"
+            case ApplicationWaited():
+                return f"{self._pod_name(event.uid)}: its application can do without it"
             case HookEnded(ok=False):
                 return f"{self._pod_name(event.uid)} {event.container}: preStop hook failed: {event.message}"
             case ContainerSignalled(signal="KILL"):
@@ -89,6 +95,8 @@ def needs_attention(event: JournalEvent) -> bool:
         return event.outcome is PodOutcome.UNCONFIRMED
     if isinstance(event, HookEnded):
         return not event.ok
+    if isinstance(event, ApplicationWaited):
+        return not event.is_ready
     return isinstance(event, NoteWritten | NoticeReceived | PhaseShortened | RuntimeSilent) or (
         isinstance(event, ContainerSignalled) and event.signal == "KILL"
     )

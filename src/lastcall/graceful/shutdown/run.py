@@ -11,6 +11,7 @@ from lastcall.aio import OrderedTaskGroup, Signal, cancel_and_wait, wait_any, wa
 from lastcall.graceful.planning import remaining_time
 from lastcall.graceful.planning.time_windows import MINIMUM, PhaseTime, TerminationWindow, phase_time
 from lastcall.graceful.shutdown.adjustable_window import AdjustableWindow
+from lastcall.graceful.shutdown.application_wait import wait_for_application
 from lastcall.graceful.shutdown.container_termination import Tell
 from lastcall.graceful.shutdown.pod_refresher import LAST_LOOK_SECONDS, LOOK_AFTER, PodRefresher
 from lastcall.graceful.shutdown.pod_termination import (
@@ -253,6 +254,10 @@ class ShutdownRun:
         for text in self._node.take_notes():
             self._record_note(text)
 
+    def _tell_all(self, *events: JournalEvent) -> None:
+        for event in events:
+            self._tell(event)
+
     def _record_note(self, text: str) -> None:
         self._tell(NoteWritten(at=self._clock.boottime(), text=text))
 
@@ -389,11 +394,17 @@ class ShutdownRun:
     ) -> None:
         uid = live.pod.metadata.uid
         try:
-            for event in events:
-                self._tell(event)
             if self._mode is ShutdownMode.OBSERVE:
-                self._tell(PodEnded(at=self._clock.boottime(), uid=uid, outcome=PodOutcome.OBSERVED))
+                self._tell_all(*events, PodEnded(at=self._clock.boottime(), uid=uid, outcome=PodOutcome.OBSERVED))
                 return
+            waited = None
+            if record is None:
+                waited = await wait_for_application(
+                    live, time, node=self._node, clock=self._clock, called_off=lambda: self._stopped
+                )
+                if waited and self._stopped:
+                    return
+            self._tell_all(*events, *([waited] if waited else []))
             going = PodTermination(
                 live,
                 time=time,

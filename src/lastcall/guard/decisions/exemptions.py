@@ -64,6 +64,11 @@ def find_request_exemption(removal: Removal) -> Exemption | None:
     return next(found, None)
 
 
+def is_bypassed(pod: Pod, facts: GuardFacts, now: datetime) -> bool:
+    """Whether a person allows every deletion of the pod now."""
+    return any(True for _ in _bypass_exemptions(pod, facts, now))
+
+
 def bypass_warnings(pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[str]:
     """Bypass annotations that do not count because of a mistake in them."""
     for title, metadata in _bypass_places(pod, facts):

@@ -29,18 +29,31 @@ def record_request(
         return _repeat_request(held, removal, now)
     if front:
         return None
+    entry = new_entry(pod, policy, facts, now, request=_request_kind(removal), requested_by=removal.user.username)
+    return msgspec.structs.replace(entry, grace_period_seconds=removal.grace_period_seconds)
+
+
+def new_entry(
+    pod: Pod,
+    policy: GuardPolicy,
+    facts: GuardFacts,
+    now: datetime,
+    *,
+    request: RequestedRemoval,
+    requested_by: str,
+) -> HeldPod:
+    """The entry with which a preparation begins."""
     workload = list_owners(pod, facts).workload
     return HeldPod(
         name=pod.metadata.name,
         uid=pod.metadata.uid,
         state=PreparationState.PREPARING,
         since=now,
-        requested_by=removal.user.username,
+        requested_by=requested_by,
         group=application_of(pod, policy, facts),
         workload_uid=workload.metadata.uid if workload else "",
-        request=_request_kind(removal),
+        request=request,
         last_request_at=now,
-        grace_period_seconds=removal.grace_period_seconds,
     )
 
 

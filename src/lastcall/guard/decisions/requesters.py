@@ -7,6 +7,9 @@ from lastcall.model.guard_policy import GuardPolicy, HeldPod, PreparationState, 
 ABANDONED_SECONDS = 1200.0
 """Silence after which a request counts as given up. The controllers of Kubernetes ask again after 1,000 seconds at most."""
 
+SHUTDOWN_SILENCE = 60.0
+"""The same for the shutdown of a node, which counts as repeated as long as it is recorded on the Node."""
+
 _CONTROLLERS = "system:serviceaccount:kube-system:"
 _WORKLOADS = ("statefulset-controller", "replicaset-controller")
 
@@ -25,6 +28,8 @@ def abandoned_at(held: HeldPod, policy: GuardPolicy) -> datetime | None:
     last = held.last_request_at or held.since
     if last is None:
         return None
+    if held.request is RequestedRemoval.NODE_SHUTDOWN:
+        return last + timedelta(seconds=SHUTDOWN_SILENCE)
     if held.request is not RequestedRemoval.EVICTION:
         if held.state is PreparationState.PREPARING:
             return None

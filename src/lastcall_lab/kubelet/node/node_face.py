@@ -1,7 +1,7 @@
 """The node's side of an orderly shutdown: what the agent reports, and what other components see of it."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from lastcall import names
@@ -14,7 +14,7 @@ from lastcall.graceful.state_machine import AgentState
 from lastcall.model.pods import ObjectMetadata, Pod
 from lastcall.model.shutdown import JournalEvent, PodEnded, PodOutcome, PodStarted, ShutdownRecord
 from lastcall.ports.cluster import PodEndpoints
-from lastcall.ports.node import Clock, RunningPod
+from lastcall.ports.node import ApplicationReadiness, Clock, RunningPod
 from lastcall_lab.kubelet.node.kubelet import LabKubelet
 from lastcall_lab.kubelet.pod.pod_terminator import TerminationOrder
 
@@ -105,6 +105,10 @@ class KubeletNodeFace:
         if self._traffic:
             self._traffic.endpoints.start(namespaces)
             self._traffic.settle.start()
+
+    async def wait_until_prepared(self, live: RunningPod, until: Callable[[], float]) -> ApplicationReadiness | None:
+        """Returns None: the lab's own nodes do not wait for the guard."""
+        return None
 
     async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
         """Makes the pod not ready, then waits until no Service sends it traffic."""

@@ -19,8 +19,11 @@ def node(*, mark=None, cordoned=False, conditions=()):
     )
 
 
-def mark(boot, *, cordoned):
-    return json.dumps({"bootId": boot, "cordoned": cordoned})
+DEADLINE = 1_800_000_000.4
+
+
+def mark(boot, *, cordoned, deadline="2027-01-15T08:00:00Z"):
+    return json.dumps({"bootId": boot, "cordoned": cordoned, **({"deadline": deadline} if deadline else {})})
 
 
 @pytest.mark.parametrize(
@@ -36,16 +39,32 @@ def mark(boot, *, cordoned):
     ids=["free", "cordoned", "ours of an earlier boot", "theirs of an earlier boot", "uncordoned meanwhile", "garbage"],
 )
 def test_a_cordon_is_ours_only_if_nobody_cordoned_before(before, cordoned_by_us):
-    patch = node_changes.cordon_patch(before, "b1")
+    patch = node_changes.cordon_patch(before, "b1", DEADLINE)
     assert patch["spec"] == {"unschedulable": True}
     assert patch["metadata"]["resourceVersion"] == "7"
     written = json.loads(patch["metadata"]["annotations"][names.NODE_SHUTDOWN_MARK])
-    assert written == {"bootId": "b1", "cordoned": cordoned_by_us}
+    assert written == {"bootId": "b1", "cordoned": cordoned_by_us, "deadline": "2027-01-15T08:00:00Z"}
 
 
 @pytest.mark.parametrize("ours", [True, False])
 def test_a_restarted_agent_keeps_the_mark_of_its_boot(ours):
-    assert node_changes.cordon_patch(node(cordoned=True, mark=mark("b1", cordoned=ours)), "b1") is None
+    marked = node(cordoned=True, mark=mark("b1", cordoned=ours))
+    assert node_changes.is_marked(marked, "b1")
+    assert node_changes.cordon_patch(marked, "b1", DEADLINE) is None
+
+
+@pytest.mark.parametrize("deadline", [None, "2027-01-15T08:00:05Z"], ids=["of an older agent", "another"])
+def test_the_mark_gets_the_deadline_that_counts_now(deadline):
+    marked = node(cordoned=True, mark=mark("b1", cordoned=True, deadline=deadline))
+    patch = node_changes.cordon_patch(marked, "b1", DEADLINE)
+    assert patch["metadata"]["annotations"] == {
+        names.NODE_SHUTDOWN_MARK: '{"bootId":"b1","cordoned":true,"deadline":"2027-01-15T08:00:00Z"}'
+    }
+
+
+def test_another_boots_mark_is_not_this_boots():
+    assert not node_changes.is_marked(node(), "b1")
+    assert not node_changes.is_marked(node(mark=mark("b0", cordoned=True)), "b1")
 
 
 @pytest.mark.parametrize(

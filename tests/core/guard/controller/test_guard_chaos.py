@@ -47,6 +47,17 @@ async def ask_until_all_have_gone(world):
     await world.sleep(120)
 
 
+async def shut_down_the_node(world, random, until):
+    """Its agent ends its pods; or the shutdown is cancelled before."""
+    await world.sleep(random.uniform(0, until))
+    names = [name for name, pod in world.pods.items() if pod.metadata.deletion_timestamp is None]
+    seconds = random.choice([20, 120])
+    limit = seconds * random.choice([0.3, 0.8])
+    await world.shut_down(*random.sample(names, random.randrange(len(names) + 1)), seconds=seconds, limit=limit)
+    await world.sleep(random.choice([0, 5, 100]))
+    world.shutdowns.record("n1", None)
+
+
 async def kill_leaders(world, random, until):
     """At any await; for a while two may lead, as after a pause of the old one."""
     while world.clock.boottime() < until:
@@ -88,6 +99,7 @@ async def play(seed):
         ask_now_and_then(world, random, until),
         kill_leaders(world, random, until if random.random() < 0.5 else 0),
         trouble_application(world, random, until if random.random() < 0.7 else 0),
+        *([shut_down_the_node(world, random, until)] if random.random() < 0.4 else ()),
     )
     weather.rate = 0
     if random.random() < 0.8:
@@ -100,7 +112,9 @@ async def play(seed):
 
 
 def check_promises(world, seed):
-    assert all(moved for _, _, moved, _ in world.went), f"seed {seed}: a pod went with its work: {world.went}"
+    assert all(moved for _, _, moved, by in world.went if by != "deadline"), (
+        f"seed {seed}: a pod went with its work: {world.went}"
+    )
     uids = [uid for _, uid, *_ in world.went]
     assert len(uids) == len(set(uids)), f"seed {seed}: a pod was deleted twice"
     taken = [one for one in world.policy.status.pods if one.is_reserving and one.uid in uids]
@@ -111,7 +125,12 @@ def check_promises(world, seed):
 
 
 def check_members(world, seed):
-    """No more members are away at a time than the policy allows: from their end until a successor is ready."""
+    """No more members are away at a time than the policy allows: from their end until a successor is ready.
+
+    But for a node that goes down: its deadline wins.
+    """
+    if any(by == "deadline" for *_, by in world.went):
+        return
     most = world.policy.spec.max_unavailable
     allowed = -(-world.replicas // 2) if most == "50%" else most
     away = sorted((at, 1) for at, *_ in world.went) + sorted((at, -1) for at in world.replaced)
