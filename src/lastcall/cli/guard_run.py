@@ -66,6 +66,12 @@ class NetworkParam(click.ParamType[IPv4Network | IPv6Network]):
     help="Addresses that providers may connect to, though they are not those of pods; may be given several times.",
 )
 @click.option(
+    "--client-ca-file",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Authorities (PEM): a client with a certificate of theirs is the API server, as one that knows the secret path.",
+)
+@click.option(
     "--drain-seconds",
     type=click.FloatRange(0, 300),
     default=10.0,
@@ -83,6 +89,7 @@ def command(
     lease_namespace: str,
     names: tuple[str, ...],
     networks: tuple[IPv4Network | IPv6Network, ...],
+    client_ca_file: str | None,
     drain_seconds: float,
     log_format: str,
     verbose: bool,
@@ -106,6 +113,7 @@ def command(
         namespace=lease_namespace,
         names=names,
         allowed_networks=networks,
+        client_ca_file=client_ca_file or "",
         drain_seconds=drain_seconds,
     )
     asyncio.run(guard.run_guard(settings))

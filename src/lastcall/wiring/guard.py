@@ -57,6 +57,9 @@ PATH: Final = "/review"
 RELOAD_SECONDS = 60.0
 """Between two looks at the certificate's Secret and at the webhook configuration."""
 
+PROPAGATION_SECONDS = 5.0
+"""Until every API server knows a change of the webhook configuration, which it watches."""
+
 _RETRY_SECONDS = 2.0
 _CONNECTIONS = 40
 """To the API server at a time."""
@@ -78,6 +81,8 @@ class GuardSettings:
     """More names of the certificate than those of the Service."""
     allowed_networks: Sequence[IPv4Network | IPv6Network] = ()
     """Addresses that providers may connect to whatever the rules say."""
+    client_ca_file: str = ""
+    """The authorities (PEM) of certificates that show a client to be the API server; empty for none."""
     drain_seconds: float = 10.0
     """How long requests are answered after SIGTERM, until no API server sends any more."""
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -137,6 +142,8 @@ class GuardProgram:
         self._preparations = PreparationController(ports, self._policies)
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if settings.client_ca_file:
+            tls.verify_clients(self._context, settings.client_ca_file, "--client-ca-file")
         self._server = WebhookServer(self._answer_request, self._context)
         self._material: ServingMaterial | None = None
 
@@ -196,9 +203,24 @@ class GuardProgram:
             except LastcallError as error:
                 log.warning("the certificate's Secret cannot be read: %s", error)
                 await self._clock.sleep(_RETRY_SECONDS)
-        if found != self._material:
-            tls.load_certificate(self._context, found.certificate, found.key)
-            self._material = found
+        if found == self._material:
+            return
+        if self._material and found.authorities != self._material.authorities:
+            await self._announce_authorities(found)
+        tls.load_certificate(self._context, found.certificate, found.key)
+        self._material = found
+
+    async def _announce_authorities(self, material: ServingMaterial) -> None:
+        """Before a certificate of another authority is served, so that no API server refuses it."""
+        configuration = WebhookConfiguration(self._client)
+        while True:
+            try:
+                await configuration.ensure(authorities=material.authorities, path=self._secret_path(material))
+                break
+            except LastcallError as error:
+                log.warning("the webhook configuration cannot be written: %s", error)
+                await self._clock.sleep(_RETRY_SECONDS)
+        await self._clock.sleep(PROPAGATION_SECONDS)
 
     async def _follow_certificate(self) -> None:
         while True:
@@ -222,14 +244,17 @@ class GuardProgram:
         return f"{PATH}/{material.path_token}" if material.path_token else PATH
 
     async def _answer_request(self, request: WebhookRequest) -> WebhookReply:
-        """A request that knows the token comes from the API server; any other is answered, and starts nothing."""
+        """A request that knows the token, or has a certificate, comes from the API server.
+
+        Any other is answered, and starts nothing.
+        """
         path, _, token = request.path.removeprefix("/").partition("/")
         if f"/{path}" != PATH:
             return WebhookReply(404, f"there is: {PATH}\n".encode())
         known = self._material.path_token if self._material else ""
-        is_authenticated = bool(request.peer) or not known or hmac.compare_digest(token.encode(), known.encode())
+        knows_token = bool(known) and hmac.compare_digest(token.encode(), known.encode())
         try:
-            answer = await self._reviews.answer(request.body, is_authenticated=is_authenticated)
+            answer = await self._reviews.answer(request.body, is_authenticated=bool(request.peer) or knows_token)
         except InvalidInput as error:
             return WebhookReply(400, f"{error}\n".encode())
         return WebhookReply(200, msgspec.json.encode(answer))

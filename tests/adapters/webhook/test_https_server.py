@@ -4,14 +4,18 @@ import asyncio
 import contextlib
 import json
 import ssl
+import time
 from pathlib import Path
 
 import pytest
 from support.host.logind import eventually
 
+from lastcall.adapters.kube import tls
 from lastcall.adapters.webhook import https_server
 from lastcall.adapters.webhook.http_exchange import WebhookReply
 from lastcall.adapters.webhook.https_server import WebhookLimits, WebhookServer
+from lastcall.errors import InvalidInput
+from lastcall_lab.apiserver.authentication.certificates import client_certificate, new_authority
 
 PEM = Path(__file__).parents[2] / "support" / "self_signed.pem"
 
@@ -42,12 +46,15 @@ class Served:
             await client.close()
         self.server.close()
 
-    async def connect(self):
+    async def connect(self, shown=None):
+        """``shown`` is the certificate that the client presents."""
         client = None
         if self.context:
             client = ssl.create_default_context(cafile=PEM)
             client.check_hostname = False
             client.verify_mode = ssl.CERT_NONE
+            if shown:
+                tls.load_certificate(client, shown.certificate.decode(), shown.key.decode())
         self.clients.append(Client(*await asyncio.open_connection("127.0.0.1", self.port, ssl=client)))
         return self.clients[-1]
 
@@ -186,22 +193,55 @@ async def test_a_silent_connection_is_closed_after_a_while():
 async def test_there_are_only_so_many_connections(monkeypatch):
     monkeypatch.setattr(https_server, "MOST_CONNECTIONS", 3)
     async with Served() as served:
-        clients = [await served.connect() for _ in range(3)]
-        assert [(await one.ask())[0] for one in clients] == [200] * 3
+        served.delay = 60.0
+        busy = [await served.connect() for _ in range(3)]
+        for one in busy:
+            one.send()
+
+        async def count_requests():
+            return len(served.requests)
+
+        assert await eventually(count_requests, 3) == 3
         with pytest.raises((EOFError, ConnectionError)):
             await (await served.connect()).ask()
-        await clients[0].close()
 
-        async def is_answered():
-            try:
-                client = await served.connect()
-                return (await client.ask())[0]
-            except (EOFError, ConnectionError):
-                return 0
-            finally:
-                await client.close()
 
-        assert await eventually(is_answered, 200) == 200
+async def test_whoever_opens_many_connections_does_not_keep_others_out(monkeypatch):
+    """The connection that was silent for longest makes room, and not the one that has just been used."""
+    monkeypatch.setattr(https_server, "MOST_CONNECTIONS", 3)
+    async with Served() as served:
+        used = await served.connect()
+        first, *_ = [await served.connect() for _ in range(2)]
+        await asyncio.sleep(0.05)
+        assert (await used.ask())[0] == 200
+        assert (await (await served.connect()).ask())[0] == 200
+        with pytest.raises((EOFError, ConnectionError)):
+            await first.ask()
+        assert (await used.ask())[0] == 200
+
+
+async def test_a_client_with_a_certificate_of_the_authorities_is_known(tmp_path):
+    now = time.time()
+    authority, foreign = (new_authority(name, now=now) for name in ("ours", "theirs"))
+    (tmp_path / "ca.crt").write_bytes(authority.certificate)
+    async with Served(tls=True) as served:
+        tls.verify_clients(served.context, str(tmp_path / "ca.crt"), "--client-ca-file")
+        for signer, name in ((authority, "kube-apiserver"), (foreign, "")):
+            shown = client_certificate("kube-apiserver", (), signer, now=now)
+            with contextlib.suppress(OSError, EOFError):
+                await (await served.connect(shown)).ask()
+            assert [one.peer for one in served.requests] == [name] * bool(name), "a foreign one is refused"
+            served.requests.clear()
+        assert (await (await served.connect()).ask())[0] == 200
+        assert [one.peer for one in served.requests] == [""]
+
+
+@pytest.mark.parametrize("text", [None, "no certificate"])
+def test_authorities_that_cannot_be_read_are_named(tmp_path, text):
+    if text:
+        (tmp_path / "ca.crt").write_text(text)
+    with pytest.raises(InvalidInput, match=r"--client-ca-file(.|\n)*ca\.crt"):
+        tls.verify_clients(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), str(tmp_path / "ca.crt"), "--client-ca-file")
 
 
 async def test_a_client_that_goes_away_in_the_middle_is_no_trouble():

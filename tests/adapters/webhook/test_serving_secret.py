@@ -116,15 +116,21 @@ async def test_another_name_needs_another_certificate(cluster):
 
 
 @in_cluster
-async def test_a_secret_that_others_keep_is_left_alone(cluster):
+async def test_a_secret_that_others_keep_is_left_alone_but_for_the_token(cluster):
     made = await cluster.replica().read_or_make()
     await cluster.server.good("DELETE", f"{SECRETS}/lastcall-guard-tls")
-    data = {"ca.crt": made.authorities, "tls.crt": made.certificate, "tls.key": made.key}
+    data = {"tls.crt": made.certificate, "tls.key": made.key, "keystore.p12": "theirs"}
     encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
-    await cluster.server.good("POST", SECRETS, {"metadata": {"name": "lastcall-guard-tls"}, "data": encoded})
+    theirs = {"metadata": {"name": "lastcall-guard-tls"}, "type": "kubernetes.io/tls", "data": encoded}
+    await cluster.server.good("POST", SECRETS, theirs)
     await cluster.clock.sleep(80 * DAY)
     found = await cluster.replica().read_or_make()
-    assert (found.certificate, found.path_token) == (made.certificate, "")
+    assert (found.certificate, found.authorities) == (made.certificate, "")
+    assert len(found.path_token) == 48
+    assert await cluster.replica(2).read_or_make() == found
+    stored = await cluster.server.good("GET", f"{SECRETS}/lastcall-guard-tls")
+    assert stored["type"] == "kubernetes.io/tls"
+    assert {key: stored["data"][key] for key in encoded} == encoded
 
 
 @in_cluster

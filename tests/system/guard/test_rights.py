@@ -1,13 +1,23 @@
 """The guard lends its rights to nobody: who writes a GuardPolicy needs what it has the guard do. By the real kubectl."""
 
 import json
+import ssl
 import subprocess
 import time
+import urllib.request
+from urllib.parse import urljoin
 
 import pytest
+from support.guard.reviews import deletion
 from support.kube.kubectl import PROGRAM
 from support.lab.up_process import LabProcess
 
+POLICY = {"apiVersion": "lastcall.dev/v1alpha1", "kind": "GuardPolicy", "metadata": {"name": "db"}}
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "spec": {"nodeName": "n1", "containers": [{"name": "main", "image": "any"}]},
+}
 pytestmark = pytest.mark.timeout(270)
 
 
@@ -53,6 +63,37 @@ def shop(tmp_path_factory):
     made = Shop(tmp_path_factory.mktemp("lab"))
     yield made
     made.lab.end()
+
+
+def test_only_the_api_server_has_a_preparation_begun(shop):
+    """Another caller is answered, and starts nothing: a preparation may not be reversible."""
+    assert "labeled" in shop("label namespace default lastcall.dev/guard-enabled=true")
+    assert "created" in shop("create -f -", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
+    policy = {"selector": {"matchLabels": {"app": "db"}}, "provider": {"redis": {}}}
+    said = shop("create -f -", {**POLICY, "spec": policy})
+    assert "created" in said
+    said = shop("create -f -", {**POD, "metadata": {"name": "db", "labels": {"app": "db"}}})
+    assert "created" in said
+    pod = json.loads(shop("get pod db -o json"))
+    hooks = json.loads(shop("get validatingwebhookconfiguration lastcall-guard -o json"))["webhooks"]
+    url = next(hook["clientConfig"]["url"] for hook in hooks if hook["rules"][0]["operations"] == ["DELETE"])
+    assert "/review/" in url
+    for path in ("/review", "/review/", "/review/wrong"):
+        answer = ask(urljoin(url, path), deletion(pod))
+        assert (answer["allowed"], answer["status"]["code"]) == (False, 429)
+        assert not json.loads(shop("get guardpolicy db -o json")).get("status", {}).get("pods")
+    assert not ask(url, deletion(pod))["allowed"]
+    [held] = json.loads(shop("get guardpolicy db -o json"))["status"]["pods"]
+    assert held["name"] == "db"
+
+
+def ask(url, review):
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, json.dumps(review).encode(), headers, method="POST")  # noqa: S310 - https
+    with urllib.request.urlopen(request, context=context, timeout=20) as answer:  # noqa: S310 - the same
+        return json.load(answer)["response"]
 
 
 def test_commands_only_from_who_may_run_commands(shop):

@@ -38,3 +38,17 @@ def load_certificate(context: ssl.SSLContext, certificate: str, key: str) -> Non
         raise InvalidInput("the client certificate", [f"not a PEM certificate with its key: {error}"]) from error
     finally:
         os.close(descriptor)
+
+
+def verify_clients(context: ssl.SSLContext, authorities_file: str, source: str) -> None:
+    """Has a server's context verify a client's certificate, if the client presents one.
+
+    InvalidInput names ``source`` if the file cannot be read or holds no certificates.
+    """
+    try:
+        context.load_verify_locations(cafile=authorities_file)
+    except ssl.SSLError as error:
+        raise InvalidInput(source, [f"{authorities_file} holds no PEM certificates: {error}"]) from error
+    except OSError as error:
+        raise InvalidInput(source, [f"{authorities_file} cannot be read: {error.strerror or error}"]) from error
+    context.verify_mode = ssl.CERT_OPTIONAL

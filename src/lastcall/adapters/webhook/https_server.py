@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from lastcall.adapters.webhook.http_exchange import HttpExchange, WebhookReply, WebhookRequest
 
 MOST_CONNECTIONS = 512
-"""Each answers one request at a time, so that this bounds the work too."""
+"""Each answers one request at a time, so that this bounds the work too.
+
+Beyond them a new connection takes the place of the one that has been silent for longest: whoever opens many connections
+does not keep the API server out, whose client opens another one when an idle one is closed.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -85,9 +89,14 @@ class WebhookServer:
         return self._limits
 
     def admit(self, connection: "_Connection") -> bool:
-        """Counts a new connection; False if there are too many."""
+        """Counts a new connection; False if all others are being answered, and there are too many."""
         if len(self._connections) >= MOST_CONNECTIONS:
-            return False
+            silent = [one for one in self._connections if not one.is_answering]
+            if not silent:
+                return False
+            oldest = min(silent, key=lambda one: one.last_active)
+            self._connections.discard(oldest)
+            oldest.abort()
         self._connections.add(connection)
         return True
 
@@ -116,6 +125,13 @@ class _Connection(asyncio.Protocol):
         self._answering: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._peer = ""
+        self.last_active = asyncio.get_running_loop().time()
+        """When it was opened, or a request was last answered."""
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether a request is being answered."""
+        return self._answering is not None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -162,6 +178,7 @@ class _Connection(asyncio.Protocol):
     async def _answer(self, request: WebhookRequest) -> None:
         reply = await self._server.handle(request.from_peer(self._peer))
         self._answering = None
+        self.last_active = asyncio.get_running_loop().time()
         transport = self._transport
         if transport is None or transport.is_closing():
             return

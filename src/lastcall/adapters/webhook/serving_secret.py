@@ -65,6 +65,8 @@ class ServingSecret:
             await self._client.create(SECRETS, self._secret_object(made, None), namespace=self._namespace)
             return made
         found = _read(stored)
+        if found and not found.path_token:
+            return await self._add_token(found, stored)
         if found and not self._is_due(found, now):
             return found
         renewed = _renew(found, self._names, now) if found else self._make_all(now)
@@ -73,11 +75,20 @@ class ServingSecret:
 
     def _make_all(self, now: datetime) -> ServingMaterial:
         """``random`` must be the system's: the token is a secret."""
-        token = f"{self._random.getrandbits(192):048x}"
-        return _material(certificates.make_authority(now), "", token, self._names, now)
+        return _material(certificates.make_authority(now), "", self._make_token(), self._names, now)
+
+    def _make_token(self) -> str:
+        return f"{self._random.getrandbits(192):048x}"
+
+    async def _add_token(self, found: ServingMaterial, stored: Object) -> ServingMaterial:
+        """A Secret that somebody else keeps gets the token alone: its other keys and its type stay as they are."""
+        token = self._make_token()
+        data = dict(stored["data"]) | {"path-token": base64.b64encode(token.encode()).decode()}
+        await self._client.update(SECRETS, NAME, stored | {"data": data}, namespace=self._namespace)
+        return msgspec.structs.replace(found, path_token=token)
 
     def _is_due(self, found: ServingMaterial, now: datetime) -> bool:
-        """A Secret that somebody else keeps, such as cert-manager, has no authority's key, and is left alone."""
+        """The certificate that somebody else keeps, such as cert-manager, is left alone: it has no authority's key."""
         if not found.authority_key:
             return False
         is_old = now >= certificates.renewal_time(found.certificate)
@@ -91,10 +102,10 @@ class ServingSecret:
 
 
 def _read(stored: Object) -> ServingMaterial | None:
-    """None if something is missing that has to be there."""
+    """None without a certificate and its key. No authority is needed if the API server trusts the certificate's."""
     data = stored.get("data") or {}
     found = {name: base64.b64decode(data.get(key, "")).decode() for key, name in _FIELDS.items()}
-    return ServingMaterial(**found) if found["certificate"] and found["key"] and found["authorities"] else None
+    return ServingMaterial(**found) if found["certificate"] and found["key"] else None
 
 
 def _renew(found: ServingMaterial, names: Sequence[str], now: datetime) -> ServingMaterial:

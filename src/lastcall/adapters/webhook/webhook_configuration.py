@@ -21,7 +21,10 @@ class WebhookConfiguration:
         self._client = client
 
     async def ensure(self, *, authorities: str, path: str) -> bool:
-        """Sets path and trusted authorities (PEM) in all webhooks; False if there is no configuration."""
+        """Sets path and trusted authorities (PEM) in all webhooks; False if there is no configuration.
+
+        Without authorities the API server trusts those of its own machine.
+        """
         while True:
             try:
                 found = await self._client.get(VALIDATING_WEBHOOKS, NAME)
