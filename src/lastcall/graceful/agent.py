@@ -77,6 +77,8 @@ class AgentStatus:
     granted: float | None
     degraded: bool
     sentence: str
+    has_unfinished_shutdown: bool = False
+    """Whether an earlier process left a shutdown in this boot, and logind has not said yet whether it goes on."""
 
 
 class ShutdownAgent:
@@ -395,6 +397,7 @@ class ShutdownAgent:
                 granted=self._inhibitor.granted,
                 degraded=bool(self._inhibitor.degraded),
                 sentence=sentence,
+                has_unfinished_shutdown=self._shutdowns.has_unfinished_shutdown,
             )
         )
 

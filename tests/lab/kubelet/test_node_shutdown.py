@@ -217,6 +217,29 @@ async def test_both_begin_anew_in_the_middle(node):
     assert node.node_condition()["message"] == "node is shutting down"
 
 
+@on_node({"app/main": ContainerScript(after_term=10), "dns/main": ContainerScript(after_term=2)})
+async def test_both_begin_anew_and_logind_cannot_be_asked(node):
+    """Nothing is started before it is known whether the shutdown goes on."""
+    await pods(node)
+    disk = Disk()
+    logind = FakeLogind(node.clock)
+    holder = FakeLockHolder(logind, node.clock)
+    with_agent(node, logind=logind, holder=holder, disk=disk)
+    await node.clock.sleep(1)
+    await logind.power_off()
+    await node.clock.sleep(3)
+    node.agent.cancel()
+    await node.stop()
+    logind.stop_bus()
+    await node.clock.sleep(1)
+    node.boot()
+    with_agent(node, logind=logind, holder=holder, disk=disk)
+    await node.create("late")
+    await node.clock.sleep(20)
+    assert node.deliveries("late") == []
+    assert [what for _, what in node.deliveries("dns")] == ["start"]
+
+
 @on_node({"app/main": ContainerScript(after_term=1), "dns/main": ContainerScript(after_term=2)})
 async def test_called_off_while_neither_ran_the_kubelet_starts_again_what_has_ended(node):
     await pods(node)

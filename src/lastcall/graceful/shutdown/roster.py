@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from lastcall.graceful.planning.phase_assignment import index_for
+from lastcall.graceful.shutdown.resumption import is_recreated
 from lastcall.model.own_pods import serves_other_pods
 from lastcall.model.pods import pod_priority
-from lastcall.model.shutdown import PhasePlan, ShutdownRecord
+from lastcall.model.shutdown import PhasePlan, PodOutcome, ShutdownRecord
 from lastcall.ports.node import PrioritySource, RunningPod
 
 MOST_RECREATIONS = 3
@@ -25,6 +26,7 @@ class Roster:
         self._sandboxes: dict[str, str] = {}
         self._recreations: Counter[str] = Counter()
         self._done = {pod.uid for pod in before.pods if pod.outcome} if before else set[str]()
+        self._earlier = {pod.uid: pod for pod in before.pods if pod.ended is not None} if before else {}
 
     def update(self, found: Iterable[RunningPod]) -> None:
         """Takes over the list of running pods. A waiting pod that ended by itself is dropped."""
@@ -108,11 +110,17 @@ class Roster:
     def _is_done(self, live: RunningPod) -> bool:
         """Whether the pod is done. One that runs in another sandbox was recreated: somebody has started the kubelet.
 
+        Of a pod that ended under an earlier process the containers tell it: that one's sandbox is not recorded.
+
         A recreated pod is terminated again, up to ``MOST_RECREATIONS`` times: with a kubelet that cannot be stopped the
         phase would never end.
         """
         uid = live.pod.metadata.uid
-        same = self._sandboxes.get(uid, live.sandbox) == live.sandbox
+        earlier = self._earlier.get(uid)
+        if uid in self._sandboxes or earlier is None:
+            same = self._sandboxes.get(uid, live.sandbox) == live.sandbox
+        else:
+            same = earlier.outcome is PodOutcome.UNCONFIRMED or not is_recreated(earlier, live)
         return uid in self._done and (same or self._recreations[uid] >= MOST_RECREATIONS)
 
     @property

@@ -73,8 +73,13 @@ class KubeletNodeFace:
         self._kubelet.frozen = True
 
     def first_look(self, status: AgentStatus) -> None:
-        """Called by the agent after each round. If no shutdown is in progress, the kubelet controls its pods."""
-        if status.state is not AgentState.ENDING and not self._kubelet.going_down and self._kubelet.frozen:
+        """Called by the agent after each round. If no shutdown is in progress, the kubelet controls its pods.
+
+        Not while the agent cannot ask logind whether the shutdown of an earlier process goes on: beside a kubelet, that
+        one is still stopped then.
+        """
+        is_shutting_down = status.state is AgentState.ENDING or status.has_unfinished_shutdown
+        if not is_shutting_down and not self._kubelet.going_down and self._kubelet.frozen:
             self._kubelet.release_pods()
 
     def refuse_pods(self) -> None:

@@ -18,7 +18,7 @@ from lastcall_lab.simulation.truth import NodeObjectState
 STOPPED_WITHIN = 0.6
 """Seconds from the notice of a shutdown to the kubelet's end: a timer, a job of systemd and the kubelet's own end."""
 
-LOOKED_AFTER = 1.5
+LOOKED_AFTER = 0.7
 """Seconds within which a kubelet that somebody has started is noticed."""
 
 BACK_WITHIN = 5.0
@@ -123,10 +123,24 @@ def _judge_starts(facts: RunFacts, shutdown: ShutdownHistory) -> Iterator[Invari
         life = next((life for life in machine.kubelets if life.begin <= one.at <= life.end), None)
         begun = life.begin if life else shutdown.at
         late = begun > shutdown.at
-        due = facts.noticed_at(machine, max(begun, shutdown.at)) + STOPPED_WITHIN + (LOOKED_AFTER if late else 0.0)
-        if one.at > due:
+        takes = STOPPED_WITHIN + (LOOKED_AFTER if late else 0.0)
+        if one.at > _stop_due(facts, machine, max(begun, shutdown.at), takes):
             what = f"{facts.run.pod_name(one.uid)} was started on {one.node}, which had been going down"
             yield InvariantViolation(one.at, Invariant.NO_START, f"{what} for {one.at - shutdown.at:.1f} s")
+
+
+def _stop_due(facts: RunFacts, machine: MachineHistory, since: float, takes: float) -> float:
+    """When a kubelet must have been stopped that ran ``since``.
+
+    An agent that dies meanwhile, or cannot reach systemd, begins with that when it lives and has found the bus again.
+    """
+    while since < NEVER:
+        due = facts.noticed_at(machine, since) + takes
+        ends = [one.end for one in (*machine.dead, *machine.no_bus) if one.begin <= due and since < one.end]
+        if not ends or due >= NEVER:
+            return due
+        since = max(ends)
+    return NEVER
 
 
 # -- the Node ----------------------------------------------------------------------------------------------------------
@@ -199,7 +213,10 @@ def _judge_announcement(facts: RunFacts, shutdown: ShutdownHistory, api: Trouble
 
 
 def _judge_traffic(facts: RunFacts, shutdown: ShutdownHistory, api: TroubleSpans) -> Iterator[InvariantViolation]:
-    """Until the wait is over a pod gets no SIGTERM that Services still send traffic to."""
+    """Until the wait is over a pod gets no SIGTERM that Services still send traffic to.
+
+    But by a kubelet that somebody has started in the middle: it ends what is being deleted, until it is stopped again.
+    """
     machine = facts.machines[shutdown.node]
     for life in facts.lives_on(shutdown.node):
         at = life.term
@@ -209,6 +226,8 @@ def _judge_traffic(facts: RunFacts, shutdown: ShutdownHistory, api: TroubleSpans
         if not _gets_traffic(facts, life.uid, at) or at >= began + _longest_wait(facts, shutdown, life, began) - SOON:
             continue
         if api.overlaps(shutdown.at - FOUND_AGAIN, at) or machine.is_troubled(shutdown.at, at):
+            continue
+        if any(shutdown.at < one.begin <= at <= one.end + SOON for one in machine.kubelets):
             continue
         if not any(one.at <= at for one in facts.requests_of_others(life, shutdown)):
             what = f"{facts.run.pod_name(life.uid)} got SIGTERM on {life.node} while Services sent it traffic"

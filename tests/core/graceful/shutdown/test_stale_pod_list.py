@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from msgspec.structs import replace
+from support.agents import shutdown_records
 from support.agents.virtual_parts import RecordingNode, phases, pod
 
 from lastcall.errors import Unavailable
@@ -13,6 +14,7 @@ from lastcall.graceful.shutdown.roster import Roster
 from lastcall.graceful.shutdown.run import SANDBOX_DELAY, ShutdownRun
 from lastcall.model.pods import HostPath, Volume
 from lastcall.model.shutdown import PhaseEnd, PhaseEnded, PodEnded, PodOutcome, PodStarted, ShutdownMode
+from lastcall.model.shutdown_fold import fold_events
 from lastcall.ports.node import PrioritySource, RunningPod
 from lastcall_lab import virtual
 from lastcall_lab.fakes.actor_runtime import ActorRuntime, ContainerScript
@@ -346,6 +348,29 @@ def test_a_pod_in_another_sandbox_than_the_one_that_has_ended_is_waited_for_agai
     assert not roster.have_containers_ended("web")
     roster.mark_done("web")
     assert roster.waiting_pods(0) == []
+
+
+@pytest.mark.parametrize(
+    ("runtime_id", "outcome", "waits"),
+    [
+        ("old", PodOutcome.GRACEFUL, False),
+        ("new", PodOutcome.GRACEFUL, True),
+        ("new", PodOutcome.KILLED, True),
+        ("new", PodOutcome.UNCONFIRMED, False),
+    ],
+    ids=["the same container", "another one", "after a kill", "it is resumed as it is"],
+)
+def test_a_pod_that_ended_under_an_earlier_process_and_was_started_again_waits_for_its_end(runtime_id, outcome, waits):
+    """Somebody has started the kubelet while no agent ran."""
+    script = shutdown_records.Script((0, 20))
+    script.pod("web", 0, 0.0, grace=20, containers={"main": {"term": 0.1, "ended": 2.0}}, outcome=outcome)
+    record = fold_events(script.events())
+    [web] = record.pods
+    main = replace(web.containers[0], runtime_id="old")
+    roster = Roster(ONE, replace(record, pods=(replace(web, containers=(main,)),)))
+    live = RunningPod(pod=pod("web", uid=web.uid), containers={"main": runtime_id}, sandbox="1")
+    roster.update([live])
+    assert roster.waiting_pods(0) == ([live] if waits else [])
 
 
 def test_a_pod_that_is_made_anew_again_and_again_is_ended_a_few_times_and_takes_no_time_of_a_phases_own():

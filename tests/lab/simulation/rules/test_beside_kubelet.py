@@ -92,7 +92,21 @@ def test_it_starts_pods_only_until_it_is_stopped(order, broken):
     assert story.is_off(103.0).boots(130.0).broken() == broken
 
 
-@pytest.mark.parametrize(("order", "broken"), [(107.0, []), (108.0, ["NO_START"])])
+@pytest.mark.parametrize(("order", "broken"), [(125.5, []), (126.0, ["NO_START"])])
+def test_an_agent_that_dies_before_it_has_stopped_it_stops_it_in_its_next_life(order, broken):
+    story = Beside().goes_down(stopped=None).at(100.02, "n1", "agent killed").at(125.0, "n1", "agent started")
+    story.pod("late", began=order).at(126.2, "n1", "kubelet stopped").at(126.3, "late", "TERM", "exit")
+    assert story.is_off(126.5).boots(130.0).broken() == broken
+
+
+@pytest.mark.parametrize(("order", "broken"), [(110.7, []), (112.9, ["NO_START"])])
+def test_an_agent_without_a_bus_cannot_stop_it(order, broken):
+    story = Beside().goes_down(stopped=None).at(100.3, "n1", "no bus").at(110.0, "n1", "no bus over")
+    story.pod("late", began=order).at(113.0, "n1", "kubelet stopped").at(113.1, "late", "TERM", "exit")
+    assert story.is_off(113.2).boots(130.0).broken() == broken
+
+
+@pytest.mark.parametrize(("order", "broken"), [(106.2, []), (106.5, ["NO_START"])])
 def test_one_that_somebody_starts_is_stopped_again(order, broken):
     story = Beside().goes_down().at(105.0, "n1", "kubelet started").at(109.0, "n1", "kubelet stopped")
     story.pod("again", began=order).at(109.1, "again", "TERM").at(109.2, "again", "exit")
@@ -149,6 +163,15 @@ def test_no_sigterm_while_services_send_traffic_until_the_wait_is_over(term, bro
     story = Beside().pod("web").noted("endpoints", 2.0, "web", True).goes_down()
     story.at(term, "web", "TERM").at(103.0, "web", "exit")
     assert story.is_off(103.1).boots(130.0).broken() == broken
+
+
+@pytest.mark.parametrize(("began", "broken"), [(100.3, []), (99.0, ["TRAFFIC"])])
+def test_a_kubelet_that_somebody_has_started_ends_without_any_wait_what_is_being_deleted(began, broken):
+    story = Beside().goes_down()
+    if began > 100:
+        story.at(began, "n1", "kubelet started").at(100.6, "n1", "kubelet stopped")
+    story.pod("web").noted("endpoints", 10.0, "web", True).at(100.5, "web", "TERM").at(101.0, "web", "exit")
+    assert story.is_off(102.0).boots(130.0).broken() == broken
 
 
 def test_a_pod_that_is_out_of_its_slices_waits_no_longer():
