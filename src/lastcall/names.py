@@ -115,6 +115,11 @@ GUARD_READY = _define_name(
     f"{GROUP}/GuardReady",
     "on a pod that is guarded: True while its application can do without it, else the state of its preparation",
 )
+GUARD_WITHDRAWN = _define_name(
+    "annotation",
+    f"{GROUP}/guard-withdrawn",
+    "on the ValidatingWebhookConfiguration `lastcall-guard`: its webhooks, while the controller has withdrawn them",
+)
 GUARD_RELEASER = _define_name(
     "user",
     "system:serviceaccount:lastcall-system:lastcall-guard-releaser",
@@ -418,6 +423,11 @@ M_BROKEN_OFF = _define_name(
     "counter: internal errors that interrupted the failover of a node; it restarts after a pause",
 )
 M_LEADS = _define_name("metric", "lastcall_failover_leads", "gauge: 1 while this controller leads")
+M_GUARD_WITHDRAWN = _define_name(
+    "metric",
+    "lastcall_guard_webhooks_withdrawn",
+    "gauge: 1 while the guard's webhooks are withdrawn; only the controller that leads says so",
+)
 
 # The guard.
 M_GUARD_REVIEWS = _define_name(
@@ -449,6 +459,16 @@ E_RELEASED = _define_name(
 )
 E_HOLD_LIMIT = _define_name(
     "reason", "HoldLimitExceeded", "of an event on a held pod and its owner: it was held for longer than `holdLimit`"
+)
+E_WITHDRAWN = _define_name(
+    "reason",
+    "WebhooksWithdrawn",
+    "of an event on the ValidatingWebhookConfiguration `lastcall-guard`: no guard answers, so deletions are not held",
+)
+E_RESTORED = _define_name(
+    "reason",
+    "WebhooksRestored",
+    "of an event on the ValidatingWebhookConfiguration `lastcall-guard`: a guard answers again, so deletions are held",
 )
 
 # The failover controller's events.

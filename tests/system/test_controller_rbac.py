@@ -21,6 +21,7 @@ from lastcall.aio import cancel_and_wait
 from lastcall.errors import AlreadyExists
 from lastcall.manifests.controller import NAMESPACE, ControllerChoices, controller_objects
 from lastcall.manifests.controller_grants import all_grants
+from lastcall.manifests.guard_webhooks import guard_webhook_configuration, service_client
 from lastcall.manifests.labels import NAME
 from lastcall.manifests.rbac import AuditedRequest, ungranted_requests, unused_grants
 from lastcall.model.watchdog import WatchdogTiming
@@ -97,6 +98,7 @@ SCENE = [
         spec={"nodeName": "n1", "bootID": "b1"},
         status={"startTime": "2026-01-01T00:00:00Z", "deadlineTime": "2026-01-01T00:00:01Z"},
     ),
+    guard_webhook_configuration(service_client(NAMESPACE)),
     thing(
         "FencePolicy",
         "p",
@@ -184,12 +186,16 @@ async def test_every_request_is_within_the_roles_and_every_rule_is_used(lab, cli
     await prepare(client, attach_detach)
     access = await as_the_controller(client, lab, tmp_path)
     hearts = asyncio.create_task(beat(client))
-    controller = ControllerProcess(tmp_path, access, f"--fence-agents={agents}", f"--attach-detach={attach_detach}")
+    controller = ControllerProcess(
+        tmp_path, access, f"--fence-agents={agents}", f"--attach-detach={attach_detach}", "--guard-withdrawal=10s"
+    )
     try:
         await asyncio.to_thread(controller.until, lambda: controller.audit("force-delete"))
         if attach_detach == "own":
             await asyncio.to_thread(controller.until, lambda: controller.audit("detach"))
         await asyncio.to_thread(controller.until, lambda: ("get", "pods", "db-0") in named(tmp_path / "audit"))
+        withdrawn = ("update", "validatingwebhookconfigurations", "lastcall-guard")
+        await asyncio.to_thread(controller.until, lambda: withdrawn in named(tmp_path / "audit"))
         lease = ("lastcall-controller", NAMESPACE)
         await client.delete(resources.LEASES, lease[0], namespace=lease[1])
         await served(lambda: client.get(resources.LEASES, lease[0], namespace=lease[1]))

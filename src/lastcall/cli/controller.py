@@ -4,8 +4,9 @@ import asyncio
 
 import click
 
-from lastcall.cli.options import AddressParam
+from lastcall.cli.options import AddressParam, DurationParam
 from lastcall.failover.controller.failover_controller import CONCURRENCY
+from lastcall.guard.decisions.webhook_withdrawal import DEFAULT_SECONDS, SHORTEST_SECONDS
 from lastcall.model.fence_policy import FailoverMode
 from lastcall.names import SYSTEM_NAMESPACE
 
@@ -57,6 +58,13 @@ from lastcall.names import SYSTEM_NAMESPACE
     metavar="DIRECTORY",
     help="Where fence agents are looked for; may be given several times.  [default: /usr/sbin and its like]",
 )
+@click.option(
+    "--guard-withdrawal",
+    type=DurationParam(endless="never", least=SHORTEST_SECONDS),
+    default=f"{DEFAULT_SECONDS:g}s",
+    show_default=True,
+    help="After how long without a ready guard its webhooks are withdrawn, until one is ready again; or never.",
+)
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-v", "--verbose", is_flag=True, help="Also tells what is of interest only when something is wrong.")
 def command(
@@ -69,6 +77,7 @@ def command(
     attach_detach: str,
     concurrency: int,
     agents: tuple[str, ...],
+    guard_withdrawal: float,
     log_format: str,
     verbose: bool,
 ) -> None:
@@ -91,5 +100,6 @@ def command(
         detach=attach_detach == "own",
         concurrency=concurrency,
         agents=agents or DIRECTORIES,
+        guard_withdrawal=guard_withdrawal,
     )
     asyncio.run(controller.run_controller(settings))

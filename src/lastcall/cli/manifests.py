@@ -2,6 +2,8 @@
 
 import click
 
+from lastcall.cli.options import DurationParam
+from lastcall.guard.decisions.webhook_withdrawal import DEFAULT_SECONDS, SHORTEST_SECONDS
 from lastcall.manifests.controller import EXTERNAL, IMAGE, NAMESPACE, OWN
 from lastcall.manifests.daemon_set import CONTAINERD
 from lastcall.manifests.guard_webhooks import FAIL, IGNORE
@@ -24,7 +26,16 @@ def command() -> None:
     show_default=True,
     help="Who detaches volumes: kube-controller-manager by the taint, or, where its controller is off, lastcall itself.",
 )
-def controller_command(*, namespace: str, image: str, replicas: int, attach_detach: str) -> None:
+@click.option(
+    "--guard-withdrawal",
+    type=DurationParam(endless="never", least=SHORTEST_SECONDS),
+    default=f"{DEFAULT_SECONDS:g}s",
+    show_default=True,
+    help="After how long without a ready guard its webhooks are withdrawn, until one is ready again; or never.",
+)
+def controller_command(
+    *, namespace: str, image: str, replicas: int, attach_detach: str, guard_withdrawal: float
+) -> None:
     """Everything that lastcall controller needs, itself too.
 
     Applying it again changes nothing that others have written.
@@ -32,7 +43,13 @@ def controller_command(*, namespace: str, image: str, replicas: int, attach_deta
     from lastcall.manifests.controller import ControllerChoices, controller_objects
     from lastcall.manifests.yaml_output import to_yaml
 
-    choices = ControllerChoices(namespace=namespace, image=image, replicas=replicas, attach_detach=attach_detach)
+    choices = ControllerChoices(
+        namespace=namespace,
+        image=image,
+        replicas=replicas,
+        attach_detach=attach_detach,
+        guard_withdrawal=guard_withdrawal,
+    )
     click.echo(to_yaml(controller_objects(choices)), nl=False)
 
 

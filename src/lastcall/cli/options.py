@@ -57,27 +57,30 @@ class AddressParam(click.ParamType[tuple[str, int] | None]):
 
 
 class DurationParam(click.ParamType[float]):
-    """A Go duration of zero or more, as seconds; with ``endless`` also ``infinity``."""
+    """A Go duration of at least ``least`` seconds, as seconds; also the word ``endless``, if given, as infinity."""
 
     name = "duration"
 
-    def __init__(self, *, endless: bool = False) -> None:
+    def __init__(self, *, endless: str = "", least: float = 0.0) -> None:
         self._endless = endless
+        self._least = least
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Seconds, which may be given as a number already."""
         if isinstance(value, float):
             return value
-        if self._endless and value == "infinity":
+        if self._endless and value == self._endless:
             return float("inf")
         try:
             nanoseconds = duration.parse(str(value))
         except ValueError as error:
             said = str(error).removeprefix("time: ")  # Go's package, which means nothing to users of the command line
-            more = ', or "infinity"' if self._endless else ""
+            more = f', or "{self._endless}"' if self._endless else ""
             self.fail(f'{said}; expected a duration such as "30s"{more}', param, ctx)
         if nanoseconds < 0:
             self.fail(f"{value} must not be negative", param, ctx)
+        if nanoseconds < self._least * duration.SECOND:
+            self.fail(f"{value} must be at least {duration.format_seconds(self._least)}", param, ctx)
         return nanoseconds / duration.SECOND
 
 

@@ -39,7 +39,7 @@ _TITLES = ("  pod", "priority", "asks", "gets", "SIGTERM")
 )
 @click.option(
     "--granted",
-    type=options.DurationParam(endless=True),
+    type=options.DurationParam(endless="infinity"),
     default="infinity",
     show_default=True,
     metavar="DURATION",

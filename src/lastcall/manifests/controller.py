@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lastcall import __version__
 from lastcall.errors import InvalidInput
+from lastcall.guard.decisions.webhook_withdrawal import DEFAULT_SECONDS, NEVER, SHORTEST_SECONDS
 from lastcall.manifests import namespaces, resource_definitions
 from lastcall.manifests.controller_grants import all_grants
 from lastcall.manifests.deployment import controller_deployment, disruption_budget
@@ -16,6 +17,7 @@ from lastcall.manifests.network_policy import controller_network_policy
 from lastcall.manifests.rbac import Object
 from lastcall.manifests.role_bindings import role_objects
 from lastcall.model.decoding import quote_value
+from lastcall.model.duration import format_seconds
 from lastcall.model.patterns import NAME as DNS_LABEL
 from lastcall.names import NODES_NAMESPACE, SYSTEM_NAMESPACE
 
@@ -40,6 +42,8 @@ class ControllerChoices:
     image: str = IMAGE
     replicas: int = 2
     attach_detach: str = EXTERNAL
+    guard_withdrawal: float = DEFAULT_SECONDS
+    """Seconds, as in ``lastcall controller --guard-withdrawal``; NEVER for never."""
 
     def __post_init__(self) -> None:
         wrong = []
@@ -52,6 +56,10 @@ class ControllerChoices:
             wrong.append(f"--replicas: {self.replicas}: must be 0 or more")
         if self.attach_detach not in (EXTERNAL, OWN):
             wrong.append(f"--attach-detach: {quote_value(self.attach_detach)}: must be {EXTERNAL} or {OWN}")
+        if not self.guard_withdrawal >= SHORTEST_SECONDS:
+            wrong.append(
+                f"--guard-withdrawal: {self.guard_withdrawal:g}s: must be {SHORTEST_SECONDS:g}s or more, or never"
+            )
         if wrong:
             raise InvalidInput("manifests", wrong)
 
@@ -70,8 +78,16 @@ def controller_objects(choices: ControllerChoices) -> list[Object]:
         {**_base_object("coordination.k8s.io/v1", "Lease", namespace), "spec": {}},
         disruption_budget(namespace),
         controller_network_policy(namespace),
-        controller_deployment(namespace, image=choices.image, replicas=choices.replicas, detach=detach),
+        controller_deployment(namespace, image=choices.image, replicas=choices.replicas, arguments=_arguments(choices)),
     ]
+
+
+def _arguments(choices: ControllerChoices) -> list[str]:
+    """The options that differ from the program's defaults."""
+    detach = ["--attach-detach=own"] if choices.attach_detach == OWN else []
+    seconds = choices.guard_withdrawal
+    text = "never" if seconds == NEVER else format_seconds(seconds)
+    return [*detach, *([] if seconds == DEFAULT_SECONDS else [f"--guard-withdrawal={text}"])]
 
 
 def _base_object(api_version: str, kind: str, namespace: str) -> Object:

@@ -1,6 +1,7 @@
 """The controller's grants by place, each with its reason; ``rbac`` turns them into rules and compares audits."""
 
 from lastcall import names
+from lastcall.manifests.guard_webhooks import CONFIGURATION
 from lastcall.manifests.labels import NAME
 from lastcall.manifests.rbac import Grant
 from lastcall.model.snapshot import NODE_LEASES
@@ -27,6 +28,14 @@ def cluster_grants(*, detach: bool) -> list[Grant]:
         Grant(_POLICIES, _FOLLOW, "what is to be done", names.GROUP),
         Grant(f"{_POLICIES}/status", ("patch",), "whether a policy is heeded", names.GROUP),
         Grant(_SHUTDOWNS, ("get", *_FOLLOW), "what nodes say of their own going down", names.GROUP),
+        Grant("endpointslices", ("list",), "whether a guard answers", "discovery.k8s.io"),
+        Grant(
+            "validatingwebhookconfigurations",
+            ("get", "update"),
+            "the guard's webhooks are withdrawn while no guard answers, and put back",
+            "admissionregistration.k8s.io",
+            names=(CONFIGURATION,),
+        ),
     ]
 
 

@@ -1,5 +1,6 @@
 """The controller's Deployment and its PodDisruptionBudget (pure)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from lastcall.manifests.labels import NAME, common_labels, selector_labels
@@ -14,8 +15,8 @@ MOVE_SECONDS = 30
 _USER = 65532
 
 
-def controller_deployment(namespace: str, *, image: str, replicas: int, detach: bool) -> Object:
-    """The replicas elect one leader; the others wait, each on another node. ``detach``: it detaches volumes itself."""
+def controller_deployment(namespace: str, *, image: str, replicas: int, arguments: Sequence[str] = ()) -> Object:
+    """The replicas elect one leader; the others wait, each on another node. ``arguments``: more of them."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -25,7 +26,7 @@ def controller_deployment(namespace: str, *, image: str, replicas: int, detach: 
             "selector": {"matchLabels": selector_labels()},
             # One after the other: if every replica needs a node of its own, there may be no room for one more.
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
-            "template": {"metadata": {"labels": common_labels()}, "spec": _pod_spec(namespace, image, detach=detach)},
+            "template": {"metadata": {"labels": common_labels()}, "spec": _pod_spec(namespace, image, arguments)},
         },
     }
 
@@ -44,7 +45,7 @@ def disruption_budget(namespace: str) -> Object:
     }
 
 
-def _pod_spec(namespace: str, image: str, *, detach: bool) -> Object:
+def _pod_spec(namespace: str, image: str, arguments: Sequence[str]) -> Object:
     return {
         "serviceAccountName": NAME,
         "priorityClassName": "system-cluster-critical",
@@ -61,12 +62,12 @@ def _pod_spec(namespace: str, image: str, *, detach: bool) -> Object:
         },
         "tolerations": _tolerations(),
         "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_anti_affinity_term()]}},
-        "containers": [_controller_container(namespace, image, detach=detach)],
+        "containers": [_controller_container(namespace, image, arguments)],
         "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
     }
 
 
-def _controller_container(namespace: str, image: str, *, detach: bool) -> Object:
+def _controller_container(namespace: str, image: str, arguments: Sequence[str]) -> Object:
     return {
         "name": "controller",
         "image": image,
@@ -76,7 +77,7 @@ def _controller_container(namespace: str, image: str, *, detach: bool) -> Object
             f"--lease-namespace={namespace}",
             f"--metrics-bind-address=$(POD_IP):{PORT}",
             "--log-format=json",
-            *(["--attach-detach=own"] if detach else []),
+            *arguments,
         ],
         "env": [_pod_field_env("POD_IP", "status.podIP"), _pod_field_env("POD_NAME", "metadata.name")],
         "ports": [{"name": "status", "containerPort": PORT, "protocol": "TCP"}],

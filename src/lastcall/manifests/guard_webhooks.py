@@ -6,9 +6,10 @@ from typing import Final
 from lastcall import names
 from lastcall.guard.decisions.policy_choice import NEVER_GUARDED
 from lastcall.manifests.rbac import Object
+from lastcall.model.guard_webhooks import NAME
 from lastcall.model.pods import FINISHED
 
-CONFIGURATION: Final = "lastcall-guard"
+CONFIGURATION: Final = NAME
 """The object's name, and that of the Service."""
 
 PATH: Final = "/review"

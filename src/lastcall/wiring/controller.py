@@ -23,6 +23,7 @@ from lastcall.adapters.kube.informer import ObjectKey
 from lastcall.adapters.kube.leader_election import LeaderElector
 from lastcall.adapters.telemetry.controller_metrics import ControllerMetrics
 from lastcall.adapters.telemetry.status_server import TEXT, alive_answer, serve_status
+from lastcall.adapters.webhook.guard_webhooks import KubeGuardWebhooks
 from lastcall.aio import wait_first
 from lastcall.failover.controller.event_writer import EventWriter
 from lastcall.failover.controller.failover_controller import (
@@ -48,6 +49,8 @@ from lastcall.failover.reporting.controller_events import (
 )
 from lastcall.failover.reporting.progress import Progress
 from lastcall.failover.reporting.stages import Stage
+from lastcall.guard.controller.withdrawal_controller import WithdrawalController
+from lastcall.guard.decisions.webhook_withdrawal import DEFAULT_SECONDS
 from lastcall.model.fence_policy import FailoverMode
 from lastcall.model.power import PowerState
 from lastcall.names import SYSTEM_NAMESPACE
@@ -72,6 +75,8 @@ class ControllerSettings:
     detach: bool = False
     concurrency: int = CONCURRENCY
     agents: Sequence[str] = DIRECTORIES
+    guard_withdrawal: float = DEFAULT_SECONDS
+    """Seconds without a ready guard after which its webhooks are withdrawn; infinity for never."""
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
@@ -115,11 +120,15 @@ class FailoverMetrics:
                     verb, namespace=namespace, reason=reason.value if reason else "", failed=bool(error)
                 )
 
-    def render_metrics(self, status: ControllerStatus) -> bytes:
-        """All metrics with their current values, as text/plain; version=0.0.4."""
+    def render_metrics(self, status: ControllerStatus, *, withdrawn: bool = False) -> bytes:
+        """All metrics with their current values, as text/plain; version=0.0.4.
+
+        ``withdrawn``: whether the guard's webhooks are.
+        """
         nodes = {"All": status.nodes, "InTrouble": status.in_trouble, "Marked": status.marked}
         steps = {stage.value: count for stage, count in self._progress.nodes_by_stage.items()}
         held = Counter(self._held.values())
+        self._metrics.set_guard_withdrawn(withdrawn=withdrawn)
         self._metrics.set_status(leads=status.leads, nodes=nodes, steps=steps, not_fenced=held)
         return self._metrics.render_text()
 
@@ -144,14 +153,17 @@ class ControllerProgram:
         self._election = LeaderElector(
             urgent, ObjectKey(settings.namespace, COMPONENT), self._me, clock=self._clock, random=random
         )
+        client = Client(self._http, manager=COMPONENT)
         fences = PolicyFences(
-            Client(self._http, manager=COMPONENT),
+            client,
             settings.namespace,
             clock=self._clock,
             environ=settings.environ,
             agents=FenceAgents(settings.agents),
         )
         self._event_writer = EventWriter(self._cluster, self._clock)
+        webhooks = KubeGuardWebhooks(client, self._clock, component=COMPONENT, instance=self._me)
+        self._withdrawal = WithdrawalController(webhooks, self._clock, after=settings.guard_withdrawal)
         self.controller = FailoverController(
             ControllerPorts(clock=self._clock, cluster=self._cluster, leadership=self._election, fences=fences),
             ControllerTerms(me=self._me, mode=settings.mode, detach=settings.detach),
@@ -172,12 +184,15 @@ class ControllerProgram:
         try:
             async with self._status_page():
                 await wait_first(
-                    self._election.lead(self.controller.act),
+                    self._election.lead(self._lead),
                     self.controller.observe(),
                     self._event_writer.run(),
                 )
         finally:
             self._http.close()
+
+    async def _lead(self) -> None:
+        await wait_first(self.controller.act(), self._withdrawal.run())
 
     # -- status pages --------------------------------------------------------------------------------------------------
 
@@ -199,7 +214,7 @@ class ControllerProgram:
         return (
             200,
             "text/plain; version=0.0.4; charset=utf-8",
-            self._failover_metrics.render_metrics(self.controller.status),
+            self._failover_metrics.render_metrics(self.controller.status, withdrawn=self._withdrawal.is_withdrawn),
         )
 
     def _readiness_page(self) -> tuple[int, str, bytes]:

@@ -84,6 +84,7 @@ def test_the_choices_are_heeded():
         ({"image": "x\n- y"}, "--image: "),
         ({"replicas": -1}, "--replicas: -1: must be 0 or more"),
         ({"attach_detach": "both"}, '--attach-detach: "both": must be external or own'),
+        ({"guard_withdrawal": 9.0}, "--guard-withdrawal: 9s: must be 10s or more, or never"),
     ],
 )
 def test_what_means_nothing_is_refused(choice, said):
@@ -145,6 +146,38 @@ def test_attachments_may_be_deleted_by_a_controller_alone_that_detaches_volumes_
     assert [one["verbs"] for one in role["rules"] if one["resources"] == ["volumeattachments"]] == [allowed]
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     assert ("--attach-detach=own" in container["args"]) is told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told", "seconds"),
+    [
+        ((), None, 60.0),
+        (("--guard-withdrawal=1m",), None, 60.0),
+        (("--guard-withdrawal=2m",), "--guard-withdrawal=2m0s", 120.0),
+        (("--guard-withdrawal=never",), "--guard-withdrawal=never", float("inf")),
+    ],
+)
+def test_when_the_guard_s_webhooks_are_withdrawn(arguments, told, seconds):
+    [deployment] = of_kind("Deployment", printed(*arguments))
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    assert [one for one in container["args"] if "guard" in one] == ([told] if told else [])
+    verb, *given = container["args"]
+    command = cli.get_command(None, verb)
+    params = command.make_context(verb, [one.replace("$(POD_IP)", "fd00::7") for one in given]).params
+    assert params["guard_withdrawal"] == seconds
+
+
+@pytest.mark.parametrize("value", ["9s", "soon", "Never", "-1m"])
+def test_a_time_that_cannot_be_is_refused(value):
+    for command in (["controller"], ["manifests", "controller"]):
+        result = CliRunner().invoke(cli, [*command, f"--guard-withdrawal={value}"])
+        assert result.exit_code == 2
+        assert "--guard-withdrawal" in result.output
+
+
+def test_of_webhook_configurations_the_guard_s_alone_may_be_written_and_none_made():
+    [grant] = [one for one in all_grants("ha", detach=True) if one.resource == "validatingwebhookconfigurations"]
+    assert (grant.names, grant.verbs) == (("lastcall-guard",), ("get", "update"))
 
 
 def test_the_pods_are_found_by_what_chooses_them():

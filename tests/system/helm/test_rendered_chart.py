@@ -81,6 +81,7 @@ def without_marks(obj):
                 "controller": {
                     "replicas": 3,
                     "attachDetach": "own",
+                    "guardWithdrawal": "2m0s",
                     "image": {"repository": "registry.example/lastcall", "digest": f"sha256:{'a' * 64}"},
                 },
             },
@@ -90,7 +91,12 @@ def without_marks(obj):
                 "endpoint": "unix:///run/crio/crio.sock",
                 "image": "registry.example/agent:7",
             },
-            {"replicas": 3, "attach_detach": "own", "image": f"registry.example/lastcall@sha256:{'a' * 64}"},
+            {
+                "replicas": 3,
+                "attach_detach": "own",
+                "guard_withdrawal": 120.0,
+                "image": f"registry.example/lastcall@sha256:{'a' * 64}",
+            },
         ),
     ],
 )
@@ -211,6 +217,7 @@ def test_every_object_is_valid_for_kubernetes(everything):
             {"agent": {"containerRuntimeEndpoint": "/run/x"}},
             "at '/agent/containerRuntimeEndpoint': '/run/x' does not match",
         ),
+        ({"controller": {"guardWithdrawal": "soon"}}, "at '/controller/guardWithdrawal': 'soon' does not match"),
         (
             {"guard": {"failurePolicy": "ignore"}},
             "at '/guard/failurePolicy': value must be one of 'Ignore', 'Fail'",

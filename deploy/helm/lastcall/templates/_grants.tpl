@@ -406,6 +406,23 @@
       - get
       - list
       - watch
+    # whether a guard answers
+    - apiGroups:
+      - discovery.k8s.io
+      resources:
+      - endpointslices
+      verbs:
+      - list
+    # the guard's webhooks are withdrawn while no guard answers, and put back
+    - apiGroups:
+      - admissionregistration.k8s.io
+      resources:
+      - validatingwebhookconfigurations
+      resourceNames:
+      - lastcall-guard
+      verbs:
+      - get
+      - update
 - namespace: "kube-node-lease"
   rules:
     # when nodes were heard
@@ -533,6 +550,23 @@
       - get
       - list
       - watch
+    # whether a guard answers
+    - apiGroups:
+      - discovery.k8s.io
+      resources:
+      - endpointslices
+      verbs:
+      - list
+    # the guard's webhooks are withdrawn while no guard answers, and put back
+    - apiGroups:
+      - admissionregistration.k8s.io
+      resources:
+      - validatingwebhookconfigurations
+      resourceNames:
+      - lastcall-guard
+      verbs:
+      - get
+      - update
 - namespace: "kube-node-lease"
   rules:
     # when nodes were heard

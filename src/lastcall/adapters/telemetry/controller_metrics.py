@@ -55,6 +55,7 @@ class ControllerMetrics:
         self._not_fenced = gauge(names.M_NOT_FENCED, "reason")
         self._broken_off = counter(names.M_BROKEN_OFF)
         self._leads = gauge(names.M_LEADS)
+        self._withdrawn = gauge(names.M_GUARD_WITHDRAWN)
         self._reasons = tuple(reasons)
         for order, outcome in itertools.product(("off", "on"), ("Accepted", "Failed")):
             self._orders.labels(order=order, outcome=outcome)
@@ -68,6 +69,10 @@ class ControllerMetrics:
     def render_text(self) -> bytes:
         """All metrics as text/plain; version=0.0.4."""
         return generate_latest(self._registry)
+
+    def set_guard_withdrawn(self, *, withdrawn: bool) -> None:
+        """Records whether the guard's webhooks are withdrawn."""
+        self._withdrawn.set(withdrawn)
 
     def set_status(
         self, *, leads: bool, nodes: Mapping[str, int], steps: Mapping[str, int], not_fenced: Mapping[str, int]
