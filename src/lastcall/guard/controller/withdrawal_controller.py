@@ -3,7 +3,7 @@
 import logging
 
 from lastcall import names
-from lastcall.errors import Conflict, LastcallError
+from lastcall.errors import ApiNotPermitted, Conflict, LastcallError
 from lastcall.guard.decisions.webhook_withdrawal import (
     EndpointHistory,
     WithdrawalDecision,
@@ -18,7 +18,7 @@ LOOK_SECONDS = 5.0
 """Between two looks at the endpoints."""
 
 ABSENT_SECONDS = 30.0
-"""Between two looks as long as no guard is installed."""
+"""Between two looks as long as no guard is installed, or the right to look is missing."""
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +50,9 @@ class WithdrawalController:
             return await self._look()
         except Conflict:
             self._tell("the configuration was changed by another client meanwhile")
+        except ApiNotPermitted as error:
+            self._tell(f"not looked after: {error}", needs_person=True)
+            return ABSENT_SECONDS
         except LastcallError as error:
             self._tell(f"not known whether a guard answers: {error}", needs_person=True)
         except Exception:

@@ -94,7 +94,7 @@ def _decide_return(copy: CopyState, *, is_stable: bool) -> WithdrawalDecision:
 
 
 def _decide_removal(quiet: float, after: float) -> WithdrawalDecision:
-    found = f"{_SERVICE} has had no ready endpoint for {format_seconds(quiet)}"
+    found = f"{_SERVICE} has had no ready endpoint for {format_seconds(int(quiet))}"
     if quiet >= after:
         sentence = f"{found}: deletions are not held until one is ready"
         return WithdrawalDecision(step=WithdrawalStep.WITHDRAW, sentence=sentence)

@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 from support.guard.withdrawal_cluster import CONFIGURATION, CONTROLLER_USER, WithdrawalCluster
 
-from lastcall.adapters.kube.resources import ENDPOINT_SLICES, SERVICES, VALIDATING_WEBHOOKS
+from lastcall.adapters.kube.resources import ENDPOINT_SLICES, SERVICES, VALIDATING_WEBHOOKS, dict_resource
 from lastcall.errors import ApiUnavailable
 from lastcall.guard.decisions.webhook_withdrawal import NEVER
 from lastcall.manifests.controller_grants import all_grants
@@ -340,6 +340,28 @@ def test_it_asks_for_nothing_beyond_its_rights_and_without_a_guard_for_one_thing
         assert {one.verb for one in asked(cluster)} == {"get", "update", "list", "create"}
         assert ungranted_requests(all_grants(SYSTEM_NAMESPACE, detach=False), asked(cluster)) == []
         assert [one for one in cluster.server.audit.records if one.code == 403] == []
+
+    play(story)
+
+
+def test_without_the_right_it_says_so_and_asks_seldom():
+    """As after an upgrade of the program without its roles; it needs no restart when the right is there."""
+
+    async def story(cluster):
+        roles = dict_resource("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+        binding = await cluster.admin.get(roles, "lastcall-controller")
+        await cluster.admin.delete(roles, "lastcall-controller")
+        await cluster.install()
+        await cluster.set_ready(0)
+        await cluster.lead()
+        await cluster.sleep(299)
+        assert len(asked(cluster)) == 10
+        assert "not looked after: " in cluster.watchdog.sentence
+        assert "cannot get resource" in cluster.watchdog.sentence
+        del binding["metadata"]["resourceVersion"]
+        await cluster.create(roles, binding)
+        await cluster.sleep(100)
+        assert (await cluster.try_delete())[0] == ALLOWED
 
     play(story)
 
