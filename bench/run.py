@@ -14,6 +14,7 @@ from pathlib import Path
 import beside
 import chaos
 import failover
+import guard
 import lab
 import latency
 import machine
@@ -26,7 +27,19 @@ from nodes import ContainerNode, ProcessNode
 from lastcall_lab import containerd
 from lastcall_lab.private_logind import PrivateLogind
 
-PARTS = ("help", "lab", "simulate", *chaos.STORIES, "failover", "processes", "rest", "containerd", "beside", "mutants")
+PARTS = (
+    "help",
+    "lab",
+    "simulate",
+    *chaos.STORIES,
+    "failover",
+    "guard",
+    "processes",
+    "rest",
+    "containerd",
+    "beside",
+    "mutants",
+)
 
 
 def arguments():
@@ -37,7 +50,7 @@ def arguments():
         "--pairs",
         type=int,
         default=3,
-        help="measurements with many pods, and turns of a failover; 3 times as many with few",
+        help="measurements with many pods, and turns of a failover and of the guard; 3 times as many with few",
     )
     parser.add_argument(
         "--api", metavar="KUBECONFIG", type=Path, help="failover: at this API server, instead of a lab's"
@@ -63,6 +76,8 @@ class Bench:
         self.rows = []
         self.lab_rows = []
         self.failover_rows = []
+        self.guard_rows = []
+        self.told = []
         self.api = chosen.api
         self.left_out = []
         self.mutants = mutants.Mutants(tell=_tell, count=2 if chosen.quick else mutants.COUNT)
@@ -84,6 +99,11 @@ class Bench:
             part = failover.Failover(quick=self.quick, turns=self.pairs, tell=_tell, access=self.api)
             self.failover_rows = await part.rows()
             self.left_out += part.left_out
+        if "guard" in self.parts:
+            part = guard.Guard(quick=self.quick, turns=self.pairs, tell=_tell)
+            self.guard_rows = await part.rows()
+            self.left_out += part.left_out
+            self.told += part.told
         if "mutants" in self.parts:
             self.rows += await asyncio.to_thread(self.mutants.rows)
         if no_logind:
@@ -130,11 +150,18 @@ class Bench:
 
     def report(self):
         """All that there is to say, for standard output."""
-        verdicts = [row.met for row in (*self.rows, *self.lab_rows, *self.failover_rows) if row.met is not None]
+        tables = (
+            (self.rows, HEAD),
+            (self.lab_rows, lab.HEAD),
+            (self.failover_rows, failover.HEAD),
+            (self.guard_rows, guard.HEAD),
+        )
+        verdicts = [row.met for rows, _ in tables for row in rows if row.met is not None]
         yield from machine.describe()
+        yield from (f"- {one}" for one in self.told)
         yield f"- `{' '.join(['bench/run.py', *sys.argv[1:]])}`"
         yield ""
-        for rows, head in ((self.rows, HEAD), (self.lab_rows, lab.HEAD), (self.failover_rows, failover.HEAD)):
+        for rows, head in tables:
             if rows:
                 yield table(rows, head)
                 yield ""

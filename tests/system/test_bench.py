@@ -118,6 +118,36 @@ async def test_a_failover_at_a_real_control_plane_has_all_four_in_one_table(tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+GUARD_HEAD = ["what", "by", "guard", "Go net/http", "the load", "target", "verdict"]
+
+
+@pytest.mark.timeout(360)
+async def test_a_guard_without_go_says_why(tmp_path):
+    missing, files = tmp_path / "go", tmp_path / "files"
+    files.mkdir()
+    printed = await output("bench/run.py", "--quick", "guard", TMPDIR=str(files), GO=str(missing))
+    head, rows = table(printed)
+    assert head == GUARD_HEAD
+    held = rows["a held pod: answered", "20/s"]
+    assert (held["guard"].split()[1], held["Go net/http"], held["target"]) == ("/s", "", "at least 19.8 /s")
+    assert "unanswered" not in held["the load"]
+    assert rows["live reads: p99", "10/s"]["guard"].endswith("ms")
+    assert rows["RSS after all", ""]["target"] == "at most 60 MiB"
+    assert f"Not measured: guard beside Go: GO={missing} is no program." in printed.splitlines()
+    assert list(files.iterdir()) == []
+
+
+@pytest.mark.timeout(360)
+async def test_a_guard_beside_go_has_both_in_one_table(tmp_path):
+    if not shutil.which(os.environ.get("GO") or "go"):
+        pytest.skip("no Go toolchain: GO must name the program, or PATH must have it")
+    head, rows = table(await output("bench/run.py", "--quick", "guard", XDG_CACHE_HOME=str(tmp_path)))
+    assert head == GUARD_HEAD
+    assert rows["a held pod: CPU of a review", "20/s"]["Go net/http"].endswith("us")
+    assert rows["a held pod: CPU, of Go's", "20/s"]["target"] == "at most 100 %"
+    assert rows["RSS after the held pod's", ""]["Go net/http"].endswith("MiB")
+
+
 async def test_an_unknown_part_is_refused():
     process = await asyncio.create_subprocess_exec(
         sys.executable, "bench/run.py", "disk", cwd=ROOT, stderr=asyncio.subprocess.PIPE

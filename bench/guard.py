@@ -1,0 +1,253 @@
+"""The guard under load: reviews a second, how long they take, CPU and memory, beside a minimal webhook in Go.
+
+The guard is ``lastcall guard run`` in a process of its own beside a lab. It has a core for itself, as the Go program has
+in its turns; the lab and the load have the other one. Three programs run: the lab, the guard or the Go program, and
+``guard_load``.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import go_peer
+from figures import Figures
+from guard_ground import FREE, HELD, Ground
+from lab import Target, alone, judged
+from programs import Program
+from rest import cpu_seconds, rss
+
+from lastcall.adapters.host.clock import SystemClock
+from lastcall.adapters.kube import kubeconfig
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.https_transport import HttpsTransport
+
+SIZES = {"rates": [100, 500, 2000], "seconds": 10, "live": 100, "warm": 1000}
+QUICK = {"rates": [20], "seconds": 1, "live": 10, "warm": 20}
+
+P99, AT = 0.005, 500
+"""Seconds at most of 99 in 100 answers at so many reviews a second."""
+MEMORY = 60
+"""MiB at most."""
+KEPT = 0.99
+"""Of the rate at which reviews are due, so much has to be answered."""
+LATE, BUSY = 0.001, 0.9
+"""Seconds by which one in a hundred questions may be late, and the part of a core that the load may use."""
+
+HEAD = ["what", "by", "guard", "Go net/http", "the load", "target", "verdict"]
+
+
+@dataclass(frozen=True)
+class GuardRow:
+    """A line of the guard's table, judged by the median of the guard's."""
+
+    what: str
+    by: str
+    figures: Figures
+    peer: Figures | None = None
+    load: str = ""
+    target: Target | None = None
+
+    @property
+    def met(self):
+        """None without a target."""
+        return judged(self.target, self.figures)[0]
+
+    def cells(self):
+        _, said, verdict = judged(self.target, self.figures)
+        return [self.what, self.by, str(self.figures), str(self.peer or ""), self.load, said, verdict]
+
+
+@dataclass(frozen=True)
+class Server:
+    """Whom the load asks, and about what."""
+
+    pid: int
+    asked: dict
+
+
+class Guard:
+    """Measures in a directory of its own; ``rows`` is the table, ``left_out`` says why a part of it is missing."""
+
+    def __init__(self, *, quick, turns, tell):
+        self._sizes = QUICK if quick else SIZES
+        self._turns = turns
+        self._tell = tell
+        self._directory = Path(tempfile.mkdtemp(prefix="lc-bench-"))
+        self._go = None
+        self._quick = quick
+        self.left_out = []
+        self.told = []
+
+    async def rows(self):
+        """Guard and Go program take turns, ``turns`` times."""
+        try:
+            await asyncio.to_thread(self._find_go)
+            mine, theirs = [], []
+            for turn in range(self._turns):
+                self._tell(f"guard: turn {turn + 1}")
+                mine.append(await self._measure_guard())
+                if self._go:
+                    theirs.append(await self._measure_go(mine[-1]["body"]))
+            return list(_rows(mine, theirs, self._sizes))
+        finally:
+            shutil.rmtree(self._directory)
+
+    def _find_go(self):
+        """Builds the Go program, or says why there is none."""
+        try:
+            self._tell("guard: the Go program")
+            found = go_peer.compiler(fetch=not self._quick)
+            self._go = go_peer.build(found, self._directory)
+            self.told.append(f"Go net/http: {go_peer.version(found)}, built from {go_peer.SOURCE.parent.name}")
+        except go_peer.NoGo as why:
+            self.left_out.append(f"guard beside Go: {why}")
+
+    async def _measure_guard(self):
+        async with self._lab() as ground, self._guard_run() as (program, port):
+            name, path, authority = await ground.webhook()
+            where = {"host": "127.0.0.1", "port": port, "name": name, "path": path, "authority": authority}
+            held, free = [await ground.review(one) for one in (HELD, FREE)]
+            found = await self._ask_all(Server(program.process.pid, where | {"body": held}))
+            found["rss"] = rss(program.process.pid)
+            live = where | {"body": free, "expect": '"allowed":true'}
+            found["live"] = await self._ask(Server(program.process.pid, live), self._sizes["live"])
+            return found | {"rss live": rss(program.process.pid), "body": held}
+
+    async def _measure_go(self, body):
+        with _only(_cores()[0]):
+            serving = go_peer.serving(self._go, self._directory)
+            process, port, authority = await serving.__aenter__()
+        try:
+            where = {"host": "127.0.0.1", "port": port, "name": "127.0.0.1", "path": "/review", "authority": authority}
+            found = await self._ask_all(Server(process.pid, where | {"body": body}))
+            return found | {"rss": rss(process.pid)}
+        finally:
+            await serving.__aexit__(None, None, None)
+
+    async def _ask_all(self, server):
+        """The figures of a held pod, by rate."""
+        server.asked["expect"] = '"allowed":false'
+        await self._ask(server, 200, self._sizes["warm"])
+        return {rate: await self._ask(server, rate) for rate in self._sizes["rates"]}
+
+    async def _ask(self, server, rate, count=0):
+        count = count or rate * self._sizes["seconds"]
+        used = cpu_seconds(server.pid)
+        found = await _load(server.asked | {"rate": rate, "count": count})
+        assert not found["wrong"], f"{found['wrong']} of {count} answers were not {server.asked['expect']}"
+        found["cpu"] = 1e6 * (cpu_seconds(server.pid) - used) / max(1, found["answered"])
+        self._tell(f"  {rate}/s: " + ", ".join(f"{name} {value:.4g}" for name, value in found.items()))
+        return found
+
+    @contextlib.asynccontextmanager
+    async def _lab(self):
+        access = self._directory / "kubeconfig"
+        access.unlink(missing_ok=True)
+        said = ("lab", "up", "--nodes=0", f"--kubeconfig={access}", *alone())
+        with _only(_cores()[1]):
+            program = await Program.lastcall(*said, log=self._directory / "up.log", bus="")
+        try:
+            while not access.exists():
+                assert program.process.returncode is None, program.log.read_text()
+                await asyncio.sleep(0.02)
+            known = kubeconfig.load_kubeconfig([access], SystemClock())
+            with contextlib.closing(HttpsTransport(known.endpoint, known.credentials)) as http:
+                ground = Ground(Client(http, manager="bench"))
+                await ground.install()
+                yield ground
+        finally:
+            await program.stop()
+
+    @contextlib.asynccontextmanager
+    async def _guard_run(self):
+        """The program, as soon as it leads, and its port."""
+        said = [f"--kubeconfig={self._directory / 'kubeconfig'}", "--webhook-bind-address=127.0.0.1:0"]
+        said += ["--metrics-bind-address=0", "--drain-seconds=0"]
+        with _only(_cores()[0]):
+            program = await Program.lastcall("guard", "run", *said, log=self._directory / "guard.log", bus="")
+        try:
+            await program.until_says("the webhook is at ")
+            port = re.search(r"the webhook is at https://127\.0\.0\.1:(\d+)/", program.log.read_text())[1]
+            yield program, int(port)
+        finally:
+            await program.stop()
+
+
+async def _load(asked):
+    program = Path(__file__).with_name("guard_load.py")
+    pipe = asyncio.subprocess.PIPE
+    with _only(_cores()[1]):
+        process = await asyncio.create_subprocess_exec(sys.executable, program, stdin=pipe, stdout=pipe)
+    said, _ = await process.communicate(json.dumps(asked).encode())
+    assert process.returncode == 0, f"the load ended with exit code {process.returncode}"
+    return json.loads(said)
+
+
+def _cores():
+    """The server's core, and that of the load; the same one where there is no other."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[0], cores[-1]
+
+
+@contextlib.contextmanager
+def _only(core):
+    """What is started within runs on this core alone."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+def _rows(mine, theirs, sizes):
+    for rate in sizes["rates"]:
+        yield from _held_rows(rate, [one[rate] for one in mine], [one[rate] for one in theirs])
+    live, by = [one["live"] for one in mine], f"{sizes['live']}/s"
+    yield GuardRow("live reads: answered", by, _figures(live, "rate", "/s"), load=_load_cell(live))
+    for key in ("p50", "p99"):
+        yield GuardRow(f"live reads: {key}", by, _figures(live, key))
+    yield GuardRow("live reads: CPU of a review", by, _figures(live, "cpu", "us"))
+    peer = _figures(theirs, "rss", "MiB")
+    yield GuardRow("RSS after the held pod's", "", _figures(mine, "rss", "MiB"), peer, target=Target(most=MEMORY))
+    yield GuardRow("RSS after all", "", _figures(mine, "rss live", "MiB"), target=Target(most=MEMORY))
+
+
+def _held_rows(rate, mine, theirs):
+    by = f"{rate}/s"
+    least = Target(least=KEPT * rate)
+    said = _load_cell(mine)
+    yield GuardRow(
+        "a held pod: answered", by, _figures(mine, "rate", "/s"), _figures(theirs, "rate", "/s"), said, least
+    )
+    for key in ("p50", "p99"):
+        target = Target(most=P99) if (key, rate) == ("p99", AT) else None
+        yield GuardRow(f"a held pod: {key}", by, _figures(mine, key), _figures(theirs, key), target=target)
+    cpu = _figures(mine, "cpu", "us")
+    yield GuardRow("a held pod: CPU of a review", by, cpu, _figures(theirs, "cpu", "us"))
+    if theirs:
+        part = tuple(100 * one["cpu"] / other["cpu"] for one, other in zip(mine, theirs, strict=True))
+        yield GuardRow("a held pod: CPU, of Go's", by, Figures(part, "%"), target=Target(most=100))
+
+
+def _figures(turns, key, unit="ms"):
+    return Figures(tuple(one[key] for one in turns), unit) if turns else None
+
+
+def _load_cell(turns):
+    """How busy the load was and how late it asked; that it was the limit, if it was."""
+    worst = max(turns, key=lambda one: one["late"])
+    lost = sum(one["lost"] for one in turns)
+    said = f"{100 * max(one['busy'] for one in turns):.0f} % of its core, {1000 * worst['late']:.1f} ms late"
+    limit = ", LIMITS THE FIGURES" if worst["late"] > LATE or worst["busy"] > BUSY else ""
+    return said + limit + (f", {lost} unanswered" if lost else "")
