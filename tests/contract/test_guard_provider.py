@@ -4,7 +4,7 @@ import asyncio
 import shutil
 
 import pytest
-from support.guard.provider_benches import BENCHES, SECRET, wait_for
+from support.guard.provider_benches import BENCHES, PROGRAMS, SECRET, wait_for
 
 from lastcall.errors import LastcallError, TimedOut, Unavailable
 from lastcall.ports.guard import PreparationProgress, PreparationReport
@@ -17,8 +17,9 @@ BOUND = 60.0
 
 @pytest.fixture(params=BENCHES)
 async def bench(request, tmp_path, unused_tcp_port_factory):
-    if request.param == "redis" and shutil.which("redis-server") is None:
-        pytest.skip("redis-server is not installed")
+    program = PROGRAMS.get(request.param)
+    if program and shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
     made = BENCHES[request.param](tmp_path, unused_tcp_port_factory)
     try:
         provider = made.provider()

@@ -121,8 +121,12 @@ class ExecResult(Facts, frozen=True):
 class NamespaceAccess(Protocol):
     """What a provider may reach: the pods and Secrets of the GuardPolicy's namespace, with the rights bound there."""
 
-    async def connect(self, pod: Pod, port: int, *, tls_name: str = "", ca: str = "") -> MemberStream:
+    async def connect(
+        self, pod: Pod, port: int, *, tls_name: str = "", ca: str = "", certificate: str = "", key: str = ""
+    ) -> MemberStream:
         """A connection to a port of a pod; with TLS if ``tls_name`` or ``ca`` (PEM) is given.
+
+        ``certificate`` and ``key`` (PEM) are shown to a server that asks for them.
 
         RefusedForSafety if its address is not that of a pod of the namespace, or is one of the node, the machine itself
         or the control plane. Unavailable if nobody answers.

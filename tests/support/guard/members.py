@@ -46,8 +46,8 @@ class Loopback:
         self.commands = []
         self.is_up = True
 
-    async def connect(self, pod, port, *, tls_name="", ca=""):
-        context = tls.client_context(ca) if ca or tls_name else None
+    async def connect(self, pod, port, *, tls_name="", ca="", certificate="", key=""):
+        context = tls.client_context(ca, certificate=certificate, key=key) if ca or tls_name else None
         try:
             return Stream(
                 *await asyncio.open_connection(

@@ -10,10 +10,11 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-from support.guard import members
+from support.guard import etcd_servers, members
 from support.guard.redis_servers import Servers
 from support.guard.world import Application
 
+from lastcall.adapters.guard.etcd_provider import EtcdProviderFactory
 from lastcall.adapters.guard.exec_provider import ExecProviderFactory
 from lastcall.adapters.guard.http_provider import HttpProviderFactory
 from lastcall.adapters.guard.redis_provider import RedisProviderFactory
@@ -128,7 +129,23 @@ class RedisBench(Bench):
         return self._factory.make_provider(settings, members.Loopback(auth=SECRET))
 
 
-BENCHES = {"model": ModelBench, "http": HttpBench, "exec": ExecBench, "redis": RedisBench}
+class EtcdBench(Bench):
+    """Real servers with a password."""
+
+    net = etcd_servers.NET
+
+    def __init__(self, directory, ports):
+        self._servers = etcd_servers.EtcdServers(ports, directory, password=SECRET)
+        self.processes = self._servers.processes.values()
+
+    def provider(self):
+        settings = {"port": self._servers.port, "passwordSecret": {"name": "auth"}, "timeoutSeconds": 1}
+        return EtcdProviderFactory().make_provider(settings, members.Loopback(auth=SECRET))
+
+
+BENCHES = {"model": ModelBench, "http": HttpBench, "exec": ExecBench, "redis": RedisBench, "etcd": EtcdBench}
+PROGRAMS = {"redis": "redis-server", "etcd": "etcd"}
+"""Which program a bench needs."""
 
 
 async def wait_for(ask, holds):

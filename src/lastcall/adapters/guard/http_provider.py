@@ -1,6 +1,6 @@
 """The provider ``http``: an application that prepares itself, asked over HTTP; ``docs/how-to/guard-providers.md``."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -15,15 +15,14 @@ from lastcall.adapters.guard.application_answers import (
     read_answer,
     shorten_message,
 )
-from lastcall.adapters.guard.http_exchange import HttpAnswer, HttpRequest, exchange
+from lastcall.adapters.guard.http_exchange import HttpAnswer
+from lastcall.adapters.guard.http_member import HttpMember, HttpMemberSettings
 from lastcall.adapters.guard.settings import (
     Port,
-    ProviderSettings,
     SecretSource,
     list_setting_violations,
     read_settings,
 )
-from lastcall.aio import timeout
 from lastcall.errors import LastcallError, TimedOut, Unavailable
 from lastcall.model.budgets import is_ready
 from lastcall.model.pods import Pod
@@ -41,13 +40,6 @@ MOST_ASKED = 3
 """So many pods are asked for one answer at most, one after the other."""
 
 
-class HttpScheme(Enum):
-    """How the application is spoken to."""
-
-    HTTP = "http"
-    HTTPS = "https"
-
-
 class HttpTarget(Enum):
     """Which pod is asked."""
 
@@ -57,28 +49,15 @@ class HttpTarget(Enum):
     """Any other pod of the application first: for applications of which each member answers for all."""
 
 
-class HttpSettings(ProviderSettings, frozen=True):
-    """``spec.provider.http``."""
+class HttpSettings(HttpMemberSettings, frozen=True, kw_only=True):
+    """``spec.provider.http``. Three pods are asked at most, each for ``timeout_seconds``."""
 
     port: Port
     path: Annotated[str, Meta(pattern=r"^$|^/[!$&-;=@-Z_a-z~%]*$", max_length=1024)] = ""
-    scheme: HttpScheme = HttpScheme.HTTP
-    ca_secret: SecretSource | None = None
-    """The authority of the application's certificate (PEM); key ``ca.crt``. Without it the system's."""
-    server_name: Annotated[str, Meta(pattern=r"^$|^[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?$", max_length=253)] = ""
-    """The name in the certificate; without it the pod's address."""
     token_secret: SecretSource | None = None
     """A bearer token; key ``token``."""
     target: HttpTarget = HttpTarget.MEMBER
     reversible: bool = False
-    timeout_seconds: Annotated[int, Meta(ge=1, le=9)] = 5
-    """For one pod's answer; three pods are asked at most, and a call of a provider takes 30 seconds at most."""
-
-    def list_violations(self) -> Iterator[str]:
-        """What counts with https alone."""
-        if self.scheme is HttpScheme.HTTP and (self.ca_secret or self.server_name):
-            field = "caSecret" if self.ca_secret else "serverName"
-            yield f'{field}: "{(self.ca_secret and self.ca_secret.name) or self.server_name}": needs scheme https'
 
 
 class HttpProviderFactory:
@@ -102,6 +81,7 @@ class HttpProvider:
     def __init__(self, settings: HttpSettings, access: NamespaceAccess) -> None:
         self._settings = settings
         self._access = access
+        self._http = HttpMember(settings, settings.port, access)
 
     @property
     def is_reversible(self) -> bool:
@@ -142,43 +122,15 @@ class HttpProvider:
         raise failure
 
     async def _ask_pod(self, pod: Pod, member: GuardedMember, method: str, verb: str) -> ApplicationAnswer:
-        seconds = self._settings.timeout_seconds
-        title = f"pod {pod.key}: {method} {self._settings.path}/{verb}"
-        try:
-            async with timeout(seconds):
-                token = await self._read_token()
-                answer = await self._exchange(pod, self._make_request(pod, member, method, verb, token), title)
-        except TimeoutError:
-            raise TimedOut(f"{title}: no answer in {seconds} s") from None
-        return _read_http_answer(answer, title, token)
-
-    async def _exchange(self, pod: Pod, request: HttpRequest, title: str) -> HttpAnswer:
-        settings = self._settings
-        if settings.scheme is HttpScheme.HTTPS:
-            source = settings.ca_secret
-            ca = await self._access.read_secret(source.name, source.key or "ca.crt") if source else ""
-            name = settings.server_name or pod.status.pod_ip
-            stream = await self._access.connect(pod, settings.port, tls_name=name, ca=ca)
-        else:
-            stream = await self._access.connect(pod, settings.port)
-        try:
-            return await exchange(stream, request)
-        except LastcallError as error:
-            raise type(error)(f"{title}: {error}") from error
-        finally:
-            stream.close()
-
-    def _make_request(self, pod: Pod, member: GuardedMember, method: str, verb: str, token: str) -> HttpRequest:
-        metadata, address = member.pod.metadata, pod.status.pod_ip
+        path, metadata = f"{self._settings.path.rstrip('/')}/{verb}", member.pod.metadata
         named = {"uid": metadata.uid, "name": metadata.name, "namespace": metadata.namespace}
-        target = f"{self._settings.path.rstrip('/')}/{verb}"
-        return HttpRequest(
-            method=method,
-            target=target if method == "POST" else f"{target}?{urlencode(named)}",
-            host=f"{f'[{address}]' if ':' in address else address}:{self._settings.port}",
-            headers=[("authorization", f"Bearer {token}")] if token else [],
-            body=msgspec.json.encode(named) if method == "POST" else b"",
-        )
+        token = await self._read_token()
+        headers = [("authorization", f"Bearer {token}")] if token else []
+        if method == "POST":
+            answer = await self._http.ask(pod, method, path, body=msgspec.json.encode(named), headers=headers)
+        else:
+            answer = await self._http.ask(pod, method, f"{path}?{urlencode(named)}", headers=headers)
+        return _read_http_answer(answer, f"pod {pod.key}: {method} {path}", token)
 
     async def _read_token(self) -> str:
         source = self._settings.token_secret

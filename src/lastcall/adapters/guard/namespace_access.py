@@ -54,10 +54,12 @@ class KubeNamespaceAccess:
         self._addresses = addresses
         self._execute = execute
 
-    async def connect(self, pod: Pod, port: int, *, tls_name: str = "", ca: str = "") -> MemberStream:
+    async def connect(
+        self, pod: Pod, port: int, *, tls_name: str = "", ca: str = "", certificate: str = "", key: str = ""
+    ) -> MemberStream:
         """``NamespaceAccess.connect``; the pod is read again, because an address may have changed its owner."""
         address = await self._permitted_address(pod)
-        context = tls.client_context(ca) if tls_name or ca else None
+        context = tls.client_context(ca, certificate=certificate, key=key) if tls_name or ca else None
         try:
             async with timeout(CONNECT_SECONDS):
                 reader, writer = await asyncio.open_connection(
