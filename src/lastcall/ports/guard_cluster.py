@@ -24,6 +24,10 @@ class GuardFactsReader(Protocol):
         """
         ...
 
+    def forget(self, namespace: str) -> None:
+        """The caller has changed a GuardPolicy of the namespace: it is of use to read what was remembered again."""
+        ...
+
     async def read_namespace_facts(self, namespace: str) -> GuardFacts:
         """All pods, workloads and GuardPolicies of a namespace. GuardPolicies are read now, the rest may be older."""
         ...

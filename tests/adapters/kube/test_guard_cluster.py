@@ -167,6 +167,16 @@ async def test_what_was_read_a_moment_ago_is_not_read_again_unless_it_has_to_be_
 
 
 @in_shop
+async def test_what_is_forgotten_is_read_again(shop):
+    asked = removal(deletion(shop.pods[0]))
+    await shop.facts.read_removal_facts(asked, fresh=False)
+    shop.transport.asked.clear()
+    shop.facts.forget("shop")
+    await shop.facts.read_removal_facts(asked, fresh=False)
+    assert "GET guardpolicies" in shop.transport.asked
+
+
+@in_shop
 async def test_a_namespace_without_policies_costs_one_request(shop):
     await shop.server.good("DELETE", f"{POLICIES}/db")
     found = await shop.facts.read_removal_facts(removal(deletion(shop.pods[0])), fresh=False)
@@ -355,6 +365,55 @@ async def test_policies_are_followed(shop):
     await policies.wait_for_change(seen)
     assert policies.by_key["shop", "db"].status.pods[0].uid == "u1"
     await cancel_and_wait(following)
+
+
+def test_what_is_asked_for_all_the_time_is_read_again_before_it_is_too_old():
+    """So nobody waits for it; a failure is tried again, and no answer is older than asked."""
+
+    async def main():
+        clock = virtual.VirtualClock()
+        reads, begun = RecentReads(clock), []
+
+        async def load():
+            begun.append(clock.boottime())
+            await clock.sleep(0.1)
+            if len(begun) == 2:
+                raise Unavailable("away")
+            return begun[-1]
+
+        await reads.read("key", load, seconds=2)
+        for _ in range(200):
+            before = clock.boottime()
+            found = await reads.read("key", load, seconds=2)
+            assert clock.boottime() == before
+            assert before - found < 2
+            await clock.sleep(0.05)
+        assert len(begun) == 8
+
+    virtual.run(main())
+
+
+def test_what_is_forgotten_is_read_again_though_it_was_being_renewed():
+    async def main():
+        clock = virtual.VirtualClock()
+        reads, begun = RecentReads(clock), []
+
+        async def load():
+            begun.append(clock.boottime())
+            await clock.sleep(0.1)
+            return begun[-1]
+
+        first = await reads.read("key", load, seconds=2)
+        await clock.sleep(1.6)
+        assert await reads.read("key", load, seconds=2) == first
+        await clock.sleep(0.05)
+        reads.forget("key")
+        forgotten = clock.boottime()
+        assert await reads.read("key", load, seconds=2) == forgotten
+        assert await reads.read("key", load, seconds=2) == forgotten
+        assert len(begun) == 3
+
+    virtual.run(main())
 
 
 def test_who_is_cancelled_does_not_take_the_answer_away_from_others():

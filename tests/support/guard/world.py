@@ -298,6 +298,9 @@ class GuardWorld:
         await self._request("list")
         return self.facts() if fresh else self._recent_facts()
 
+    def forget(self, namespace):
+        """Remembers all the same: the port does not promise that it is read again."""
+
     async def read_namespace_facts(self, namespace):
         await self._request("list")
         return replace(self._recent_facts(), policies=self.facts().policies)

@@ -80,10 +80,9 @@ class KubeGuardFacts:
     async def read_removal_facts(self, removal: Removal, *, fresh: bool) -> GuardFacts:
         """``GuardFactsReader.read_removal_facts``."""
         seconds = 0.0 if fresh else RECENT_SECONDS
-        policies = await self._list(_POLICIES, removal.namespace, seconds)
-        if not policies:
+        facts = await self._read_surroundings(removal.namespace, seconds)
+        if not facts.policies:
             return await self._unguarded_facts(removal, seconds)
-        facts = await self._read_namespace(removal.namespace, policies, seconds)
         pod = removal.pod or facts.find_pod(removal.namespace, removal.name)
         if pod is None:
             return facts
@@ -98,6 +97,19 @@ class KubeGuardFacts:
         """``GuardFactsReader.read_namespace_facts``."""
         policies = await self._list(_POLICIES, namespace, 0.0)
         return await self._read_namespace(namespace, policies, RECENT_SECONDS)
+
+    def forget(self, namespace: str) -> None:
+        """``GuardFactsReader.forget``."""
+        self._recent.forget(_surroundings_key(namespace))
+
+    async def _read_surroundings(self, namespace: str, seconds: float) -> GuardFacts:
+        """The policies and what else is in the namespace; nothing else without a policy. Remembered as one answer."""
+
+        async def load() -> GuardFacts:
+            policies = await self._list(_POLICIES, namespace, 0.0)
+            return await self._read_namespace(namespace, policies, 0.0) if policies else GuardFacts()
+
+        return await self._recent.read(_surroundings_key(namespace), load, seconds=seconds)
 
     async def _unguarded_facts(self, removal: Removal, seconds: float) -> GuardFacts:
         """An eviction does not show its pod, whose annotation may name a policy that does not exist."""
@@ -163,6 +175,11 @@ class KubeGuardFacts:
                 return None
 
         return await self._recent.read(resource.path(namespace, name), load, seconds=seconds)
+
+
+def _surroundings_key(namespace: str) -> str:
+    """No path of the API begins like this."""
+    return f"surroundings of {namespace}"
 
 
 def _owner_items(lists: Iterable[tuple[str, Sequence[_ListedOwner]]]) -> Iterable[tuple[str, WorkloadOwner]]:

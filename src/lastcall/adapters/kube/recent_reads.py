@@ -13,18 +13,30 @@ _ROOM = 512
 """So many answers are kept at most: objects of namespaces that are no longer asked for are forgotten."""
 
 
+_RENEWED = 0.75
+"""The part of an answer's time after which it is read again, while it counts still: so nobody waits for an answer."""
+
+
 @dataclass(frozen=True)
 class _Answer:
     asked_at: float
     reading: "asyncio.Future[Any]"
 
+    def counts(self, now: float, seconds: float) -> bool:
+        """Whether it is younger than that, or not there yet; a failure counts for nobody."""
+        return now - self.asked_at < seconds and not _has_failed(self.reading)
+
 
 class RecentReads:
-    """One answer for each key. Who asks while the same is being read waits for that; a failure is not remembered."""
+    """One answer for each key. Who asks while the same is being read waits for that; a failure is not remembered.
+
+    What is asked for near the end of its time is read again in the background.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._answers: dict[str, _Answer] = {}
+        self._renewals: dict[str, _Answer] = {}
 
     async def read(self, key: str, load: Callable[[], Awaitable[T]], *, seconds: float) -> T:
         """The answer, read at most so many seconds ago; 0 reads it now. Errors are those of ``load``.
@@ -33,16 +45,46 @@ class RecentReads:
         """
         now = self._clock.boottime()
         known = self._answers.get(key)
-        if known is None or now - known.asked_at >= seconds or _has_failed(known.reading):
-            known = self._answers[key] = _Answer(now, asyncio.ensure_future(load()))
+        if known is None or not known.counts(now, seconds):
+            known = self._answers[key] = self._renewal(key, now, seconds) or _Answer(now, _start(load))
             self._make_room()
+        elif now - known.asked_at >= _RENEWED * seconds and known.reading.done() and key not in self._renewals:
+            self._renew(key, load, now)
         found: T = await asyncio.shield(known.reading)
         return found
+
+    def forget(self, key: str) -> None:
+        """Nothing that was asked before counts for those who ask from now on."""
+        self._answers.pop(key, None)
+        self._renewals.pop(key, None)
+
+    def _renewal(self, key: str, now: float, seconds: float) -> _Answer | None:
+        """The answer that is being read in the background, if it counts."""
+        found = self._renewals.get(key)
+        return found if found and found.counts(now, seconds) else None
+
+    def _renew(self, key: str, load: Callable[[], Awaitable[Any]], now: float) -> None:
+        answer = self._renewals[key] = _Answer(now, _start(load))
+        answer.reading.add_done_callback(lambda _: self._finish_renewal(key, answer))
+
+    def _finish_renewal(self, key: str, answer: _Answer) -> None:
+        """What has failed, was forgotten or is older than what is known changes nothing."""
+        failed = _has_failed(answer.reading)
+        if self._renewals.get(key) is not answer:
+            return
+        del self._renewals[key]
+        known = self._answers.get(key)
+        if not failed and known and known.asked_at < answer.asked_at:
+            self._answers[key] = answer
 
     def _make_room(self) -> None:
         while len(self._answers) > _ROOM:
             oldest = min(self._answers, key=lambda key: self._answers[key].asked_at)
             del self._answers[oldest]
+
+
+def _start(load: Callable[[], Awaitable[Any]]) -> "asyncio.Future[Any]":
+    return asyncio.ensure_future(load())
 
 
 def _has_failed(reading: "asyncio.Future[Any]") -> bool:

@@ -91,6 +91,7 @@ class ReviewService:
             return judge_removal(removal, replace(facts, policies=(*others, current)), self._now()).record
 
         await self._records.change_entry(policy, record.uid, change)
+        self._facts.forget(policy.metadata.namespace)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock.wall(), UTC)
