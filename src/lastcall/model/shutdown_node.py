@@ -8,6 +8,24 @@ from lastcall import names
 from lastcall.model.base import Facts, Time
 from lastcall.model.pods import StatusCondition
 
+AGENT_MANAGER = "lastcall-agent"
+"""The field manager of the agent's writes."""
+
+
+class NodeFieldOwner(Facts, frozen=True):
+    """An entry of ``metadata.managedFields``: who has last set which fields. The fields are JSON."""
+
+    manager: str = ""
+    fields_v1: msgspec.Raw = msgspec.Raw(b"{}")
+
+    @property
+    def owns_cordon(self) -> bool:
+        """Whether ``spec.unschedulable`` is one of them."""
+        try:
+            return b"f:unschedulable" in bytes(self.fields_v1) and "f:unschedulable" in _read_spec(self.fields_v1)
+        except (msgspec.DecodeError, UnicodeError):
+            return False
+
 
 class ShutdownNodeMetadata(Facts, frozen=True):
     """The metadata of a Node that the changes depend on."""
@@ -15,6 +33,7 @@ class ShutdownNodeMetadata(Facts, frozen=True):
     name: str = ""
     resource_version: str = ""
     annotations: dict[str, str] | None = None
+    managed_fields: tuple[NodeFieldOwner, ...] | None = None
 
 
 class ShutdownNodeSpec(Facts, frozen=True):
@@ -38,6 +57,12 @@ class ShutdownNode(Facts, frozen=True):
     status: ShutdownNodeStatus = ShutdownNodeStatus()
 
 
+def is_cordoned_by_others(node: ShutdownNode) -> bool:
+    """Whether the cordon was set by somebody else after ours was taken away; False if the owners are not known."""
+    owners = {one.manager for one in node.metadata.managed_fields or () if one.owns_cordon}
+    return bool(owners) and AGENT_MANAGER not in owners
+
+
 class ShutdownMark(Facts, frozen=True):
     """The annotation ``lastcall.dev/node-shutdown``: the boot that shuts down, and whether the agent cordoned the Node.
 
@@ -47,6 +72,12 @@ class ShutdownMark(Facts, frozen=True):
     boot_id: str
     cordoned: bool
     deadline: Time | None = None
+
+
+def _read_spec(fields: msgspec.Raw) -> Mapping[str, object]:
+    found = msgspec.json.decode(fields)
+    spec = found.get("f:spec") if isinstance(found, dict) else None
+    return spec if isinstance(spec, dict) else {}
 
 
 def read_mark(annotations: Mapping[str, str] | None) -> ShutdownMark | None:

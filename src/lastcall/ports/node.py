@@ -328,11 +328,12 @@ class NodeFace(Protocol):
         """
         ...
 
-    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
+    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> bool:
         """Announces that the termination of a pod with ``grace`` seconds begins; its hooks start at the same time.
 
         Returns when the pod may get SIGTERM, because no traffic is sent to it any more, or at ``until`` (boottime)
-        at the latest. Also called for a pod whose termination an earlier process began.
+        at the latest. Also called for a pod whose termination an earlier process began. True if nothing was done that a
+        cancellation does not take back, so that the pod may be left alone then.
         """
         ...
 

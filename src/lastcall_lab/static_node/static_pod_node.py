@@ -82,8 +82,9 @@ class StaticPodNode:
         """Returns None: no guard watches these pods."""
         return None
 
-    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
-        """Returns at once: no Service sends traffic to these pods."""
+    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> bool:
+        """Returns False at once: no Service sends traffic to these pods."""
+        return False
 
     def take_notes(self) -> Sequence[str]:
         """There are none."""

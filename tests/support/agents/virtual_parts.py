@@ -56,6 +56,8 @@ class RecordingNode:
     """When each pod was announced, its name, its grace period, and until when SIGTERM may wait."""
     traffic: dict = field(default_factory=dict)
     """How long the pods, by name, still receive traffic."""
+    spares: tuple = ()
+    """The pods by name that may be left alone after a cancellation."""
     ready_at: dict = field(default_factory=dict)
     """When the applications of guarded pods, by name, can do without them."""
     notes: list = field(default_factory=list)
@@ -99,6 +101,7 @@ class RecordingNode:
     async def begin_pod(self, live, grace, until):
         self.begun.append((self.clock.boottime(), live.pod.metadata.name, grace, until))
         await self.clock.sleep(min(self.traffic.get(live.pod.metadata.name, 0.0), until - self.clock.boottime()))
+        return live.pod.metadata.name in self.spares
 
     def take_notes(self):
         notes, self.notes = self.notes, []

@@ -226,9 +226,9 @@ class RecordingNodeFace:
         """Calls the face."""
         return await self._face.wait_until_prepared(live, until)
 
-    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
+    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> bool:
         """Calls the face."""
-        await self._face.begin_pod(live, grace, until)
+        return await self._face.begin_pod(live, grace, until)
 
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
         """Calls the face."""

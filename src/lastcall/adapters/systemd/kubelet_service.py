@@ -89,8 +89,9 @@ class KubeletService:
         """Returns None: ``graceful.cluster`` waits."""
         return None
 
-    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
-        """Returns at once: ``graceful.cluster`` announces pods."""
+    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> bool:
+        """Returns False at once: ``graceful.cluster`` announces pods."""
+        return False
 
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
         """Returns False: the volumes stay mounted, because the kubelet, which unmounts them, is stopped."""

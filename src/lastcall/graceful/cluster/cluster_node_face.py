@@ -129,13 +129,14 @@ class ClusterNodeFace:
         """Waits for the pod's condition, which the guard writes: it prepares from the Node's mark on."""
         return await self._applications.wait_until_ready(live.pod.metadata.uid, until)
 
-    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
+    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> bool:
         """Deletes the pod's object or makes the pod not ready, then waits until no Service sends it traffic.
 
-        A pod that runs a CSI driver also waits until the volumes of ended pods are unmounted.
+        A pod that runs a CSI driver also waits until the volumes of ended pods are unmounted. True unless the server has
+        accepted the deletion, or may have.
         """
         if self._is_cancelled:
-            return
+            return True
         self._volumes.expect_end(live.pod)
         waits = self._may_wait_for_traffic(live)
         after = 0.0 if waits else AFTER_SIGTERM_SECONDS
@@ -153,6 +154,7 @@ class ClusterNodeFace:
             )
         if pod_changes.serves_volumes(live.pod):
             await self._volumes.wait_for_users(until)
+        return not (departure.is_deleted or departure.is_being_deleted)
 
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
         """Begins to write the pod's last status, and unmounts its volumes if its object is deleted.

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from lastcall import names
-from lastcall.model.shutdown_node import ShutdownMark, ShutdownNode, read_mark
+from lastcall.model.shutdown_node import ShutdownMark, ShutdownNode, is_cordoned_by_others, read_mark
 
 SHUTDOWN_CONDITIONS = (names.SHUTDOWN_IN_PROGRESS, names.DRAIN_IN_PROGRESS)
 """The conditions with the reason NodeShutdown that are True while the shutdown lasts, in the order of the patch."""
@@ -74,12 +74,16 @@ def is_announced(node: ShutdownNode) -> bool:
 
 
 def undo_patch(node: ShutdownNode) -> Patch | None:
-    """The merge patch that removes the mark, and the cordon if it is ours; None if the Node has no mark."""
+    """The merge patch that removes the mark, and the cordon if it is ours; None if the Node has no mark.
+
+    A cordon that somebody has set after another one has uncordoned the Node is not ours, though the mark says so.
+    """
     mark = read_mark(node.metadata.annotations)
     if mark is None:
         return None
+    is_ours = mark.cordoned and not is_cordoned_by_others(node)
     metadata = {"resourceVersion": node.metadata.resource_version, "annotations": {names.NODE_SHUTDOWN_MARK: None}}
-    return {"metadata": metadata, **({"spec": {"unschedulable": None}} if mark.cordoned else {})}
+    return {"metadata": metadata, **({"spec": {"unschedulable": None}} if is_ours else {})}
 
 
 def undo_status_patch(node: ShutdownNode) -> Patch | None:

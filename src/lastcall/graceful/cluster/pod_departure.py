@@ -7,7 +7,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 
-from lastcall.errors import ApiFailure, ApiNotPermitted, Conflict, LastcallError, NotFound, RequestRefused
+from lastcall.errors import (
+    ApiFailure,
+    ApiNotPermitted,
+    Conflict,
+    LastcallError,
+    NotFound,
+    RequestRefused,
+    TooManyRequests,
+)
 from lastcall.graceful.cluster import pod_changes
 from lastcall.graceful.cluster.pod_changes import ObjectFate
 from lastcall.graceful.cluster.pod_volumes import VolumesEnd
@@ -102,12 +110,20 @@ class PodDeparture:
             await self._write(lambda: self._patch(pod_changes.not_ready_patch(self._clock.wall())))
 
     async def _delete(self, seconds: int) -> None:
-        self._asked = True
-        refusal = await self._write(lambda: self._objects.delete_pod(self._pod, seconds))
+        refusal = await self._write(lambda: self._try_delete(seconds))
         self._asked, self._deleted = False, refusal is None
         if refusal:
             cause = f"because of webhook {refusal.webhook}" if refusal.webhook else "which is refused"
             self._note(f"{self._pod.key} is ended without its deletion, {cause}: {refusal}")
+
+    async def _try_delete(self, seconds: int) -> None:
+        """Of any other error than this the outcome is not known."""
+        self._asked = True
+        try:
+            await self._objects.delete_pod(self._pod, seconds)
+        except TooManyRequests:
+            self._asked = False
+            raise
 
     async def _patch(self, patch: pod_changes.Patch) -> None:
         await self._objects.patch_pod_status(self._pod, patch)

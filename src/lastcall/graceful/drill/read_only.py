@@ -87,7 +87,7 @@ class ReadOnlyNode:
         """Refused."""
         raise _refuse("wait for an application")
 
-    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
+    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> bool:
         """Refused."""
         raise _refuse("announce a pod's end")
 

@@ -6,6 +6,7 @@ sidecars after them, in the reverse of their start order (KEP-753). The sidecars
 
 import asyncio
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from lastcall.aio import OrderedTaskGroup, cancel_and_wait, wait_all, wait_any, wait_first
 from lastcall.errors import LastcallError, Unavailable
@@ -47,11 +48,15 @@ class ContainersTermination:
         runtime: PodRuntime,
         clock: Clock,
         tell: Tell,
-        traffic: "asyncio.Future[None] | None" = None,
+        traffic: "asyncio.Future[bool] | None" = None,
+        is_spared: Callable[[], bool] = lambda: False,
         before: Iterable[ContainerRecord] = (),
     ) -> None:
         self.live = live
         self._traffic = traffic
+        self._is_spared = is_spared
+        self.was_spared = False
+        """Whether a container was left alone, as ``is_spared`` said after the wait for ``traffic``."""
         self._time = time
         self._runtime = runtime
         self._clock = clock
@@ -105,12 +110,15 @@ class ContainersTermination:
             task = group.start(self._terminate_container(sidecar, after=tuple(after)), f"end {pod.key} {sidecar.name}")
             after = [*after, task]
 
-    async def _terminate_container(self, container: Container, after: "tuple[asyncio.Future[None], ...]") -> None:
+    async def _terminate_container(self, container: Container, after: "tuple[asyncio.Future[Any], ...]") -> None:
         await self._run_hook(container)
         if self._traffic and not self._traffic.done():
             after = (*after, self._traffic)
         if after:
             await self._wait_for_turn(after)
+            if self._is_spared():
+                self.was_spared = True
+                return
         await self._stop_container(container)
 
     async def _run_hook(self, container: Container) -> None:
@@ -144,7 +152,7 @@ class ContainersTermination:
         finally:
             await cancel_and_wait(running)
 
-    async def _wait_for_turn(self, after: "tuple[asyncio.Future[None], ...]") -> None:
+    async def _wait_for_turn(self, after: "tuple[asyncio.Future[Any], ...]") -> None:
         turn = asyncio.ensure_future(wait_all(*after))
         alarm = asyncio.ensure_future(self._time.wait_until(lambda window: window.sigterm_deadline))
         try:

@@ -14,6 +14,8 @@ from lastcall.graceful.shutdown.resumption import replay_events
 from lastcall.model.pods import DEFAULT_GRACE, ObjectMetadata, Pod, asked_grace, pod_priority
 from lastcall.model.shutdown import (
     ContainerRecord,
+    ContainerSignalled,
+    HookStarted,
     JournalEvent,
     NoteWritten,
     PodEnded,
@@ -63,13 +65,17 @@ class PodTermination:
         self._clock = clock
         self._tell = tell
         self._called_off = called_off
-        self._before = before
+        self._before = tuple(before)
+        self._is_touched = any(one.hook_started is not None or one.term is not None for one in self._before)
         self._over: set[str] = set()
         self._killed = False
         self._codes: dict[str, int | None] = {}
 
-    async def terminate_containers(self) -> None:
-        """Returns when no container of the pod runs any more and the pod's end is recorded.
+    async def terminate_containers(self) -> bool:
+        """Returns True when no container of the pod runs any more and the pod's end is recorded.
+
+        False if the shutdown was cancelled while the pod waited for its Services, and nothing was done that the
+        cancellation does not take back: the pod goes on.
 
         The initial list may be seconds old. A container that the kubelet has started since, as a replacement or after
         an init container, also gets its hook, its SIGTERM and the rest of the pod's time.
@@ -78,18 +84,21 @@ class PodTermination:
         try:
             await self._clock.sleep(0)  # with nothing to wait for it is done now, and SIGTERM needs no further turn
             now: RunningPod | None = await self._reread_with_sidecars()
-            before = self._before
+            before: Iterable[ContainerRecord] = self._before
             while now:
                 end = ContainersTermination(
                     now,
                     time=self._time,
                     runtime=self._runtime,
                     clock=self._clock,
-                    tell=self._tell,
+                    tell=self._record_step,
                     traffic=traffic,
+                    is_spared=lambda: self._may_be_spared(traffic),
                     before=before,
                 )
                 await end.run()
+                if end.was_spared:
+                    return False
                 self._over.update(now.containers.values())
                 self._killed = self._killed or end.any_killed
                 self._codes |= end.codes
@@ -98,6 +107,15 @@ class PodTermination:
             await cancel_and_wait(traffic)
         outcome = PodOutcome.KILLED if self._killed else PodOutcome.GRACEFUL
         self._tell(PodEnded(at=self._clock.boottime(), uid=self._live.pod.metadata.uid, outcome=outcome))
+        return True
+
+    def _record_step(self, event: JournalEvent) -> None:
+        self._is_touched = self._is_touched or isinstance(event, HookStarted | ContainerSignalled)
+        self._tell(event)
+
+    def _may_be_spared(self, traffic: "asyncio.Future[bool]") -> bool:
+        is_announced = traffic.done() and not traffic.cancelled() and traffic.result()
+        return is_announced and self._called_off() and not self._is_touched
 
     async def tear_down_sandbox(self) -> None:
         """Tears the sandbox down, and retries while the runtime is unavailable.
@@ -118,14 +136,15 @@ class PodTermination:
         if await self._node.report_pod_ended(self._live, self._codes):
             self._tell(PodUnmounted(at=self._clock.boottime(), uid=self._live.pod.metadata.uid))
 
-    async def _announce_pod(self) -> None:
-        """Announces the pod; a failure is recorded, and the pod gets SIGTERM without further wait."""
+    async def _announce_pod(self) -> bool:
+        """As ``NodeFace.begin_pod``; a failure is recorded, and the pod gets SIGTERM without further wait."""
         window = self._time.window
         try:
-            await self._node.begin_pod(self._live, window.grace, window.traffic_deadline)
+            return await self._node.begin_pod(self._live, window.grace, window.traffic_deadline)
         except Exception as error:
             text = f"{self._live.pod.key} is not announced: {type(error).__name__}: {error}"
             self._tell(NoteWritten(at=self._clock.boottime(), text=text))
+            return False
 
     async def _reread_with_sidecars(self) -> RunningPod:
         """The pod as it is now, if it has sidecars: a container that began after the list must not outlive them.

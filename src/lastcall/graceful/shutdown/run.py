@@ -415,7 +415,8 @@ class ShutdownRun:
                 called_off=lambda: self._stopped,
                 before=record.containers if record else (),
             )
-            await going.terminate_containers()
+            if not await going.terminate_containers():
+                return
             if self._is_latest_task(uid):
                 self._roster.mark_containers_ended(uid)
                 self._changed.set()

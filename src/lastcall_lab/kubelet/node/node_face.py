@@ -115,11 +115,11 @@ class KubeletNodeFace:
         """Returns None: the lab's own nodes do not wait for the guard."""
         return None
 
-    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> None:
-        """Makes the pod not ready, then waits until no Service sends it traffic."""
+    async def begin_pod(self, live: RunningPod, grace: float, until: float) -> bool:
+        """Makes the pod not ready, then waits until no Service sends it traffic. False: what is begun is finished."""
         worker = self._kubelet.pods.worker_of(live.pod)
         if not self._traffic or not worker:
-            return
+            return False
         self._kubelet.withdrawn.add(live.pod.metadata.uid)
         worker.record.notify_change()
         await self._traffic.wait.wait_until_withdrawn(
@@ -128,6 +128,7 @@ class KubeletNodeFace:
             until=min(until, self._clock.boottime() + self._traffic.limit),
             listed_by=self._listed_by,
         )
+        return False
 
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
         """Writes Failed/Terminated with DisruptionTarget, whatever the exit codes: the shutdown interrupted the pod.

@@ -2,18 +2,29 @@
 
 import json
 
+import msgspec
 import pytest
 
 from lastcall import names
 from lastcall.graceful.cluster import node_changes
 from lastcall.model.pods import StatusCondition
-from lastcall.model.shutdown_node import ShutdownNode, ShutdownNodeMetadata, ShutdownNodeSpec, ShutdownNodeStatus
+from lastcall.model.shutdown_node import (
+    NodeFieldOwner,
+    ShutdownNode,
+    ShutdownNodeMetadata,
+    ShutdownNodeSpec,
+    ShutdownNodeStatus,
+)
 
 
-def node(*, mark=None, cordoned=False, conditions=()):
+def node(*, mark=None, cordoned=False, conditions=(), owners=None):
+    """``owners`` are the field managers that own the cordon."""
     annotations = None if mark is None else {names.NODE_SHUTDOWN_MARK: mark}
+    fields = owners and tuple(
+        NodeFieldOwner(manager=one, fields_v1=msgspec.Raw(b'{"f:spec":{"f:unschedulable":{}}}')) for one in owners
+    )
     return ShutdownNode(
-        metadata=ShutdownNodeMetadata(name="n1", resource_version="7", annotations=annotations),
+        metadata=ShutdownNodeMetadata(name="n1", resource_version="7", annotations=annotations, managed_fields=fields),
         spec=ShutdownNodeSpec(unschedulable=cordoned),
         status=ShutdownNodeStatus(conditions=tuple(conditions)),
     )
@@ -80,6 +91,30 @@ def test_only_our_cordon_is_undone(before, spec):
     patch = node_changes.undo_patch(before)
     assert patch.get("spec") == spec
     assert patch["metadata"] == {"resourceVersion": "7", "annotations": {names.NODE_SHUTDOWN_MARK: None}}
+
+
+@pytest.mark.parametrize(
+    ("owners", "is_undone"),
+    [(None, True), (["lastcall-agent"], True), (["kubectl-cordon"], False), (["kubectl", "lastcall-agent"], True)],
+    ids=["not known", "ours", "cordoned again by somebody else", "both"],
+)
+def test_a_cordon_that_somebody_else_has_set_meanwhile_stays(owners, is_undone):
+    patch = node_changes.undo_patch(node(cordoned=True, mark=mark("b1", cordoned=True), owners=owners))
+    assert ("spec" in patch) is is_undone
+
+
+@pytest.mark.parametrize(
+    ("fields", "owns"),
+    [
+        (b'{"f:spec":{"f:unschedulable":{}}}', True),
+        (b'{"f:spec":{"f:taints":{}},"f:metadata":{"f:unschedulable":{}}}', False),
+        (b'{"f:unschedulable":1', False),
+        (b'["f:unschedulable"]', False),
+        (b"{}", False),
+    ],
+)
+def test_who_owns_the_cordon_is_read_from_the_managed_fields(fields, owns):
+    assert NodeFieldOwner(manager="kubectl", fields_v1=msgspec.Raw(fields)).owns_cordon is owns
 
 
 def test_without_a_mark_nothing_is_undone():

@@ -8,7 +8,7 @@ from support.lab.scripted_webhooks import Hooks, hook
 
 from lastcall import names
 from lastcall.adapters.kube.resources import LEASES, NODES, PODS, VALIDATING_WEBHOOKS
-from lastcall.errors import ApiNotPermitted, NotFound, RequestRefused
+from lastcall.errors import ApiNotPermitted, NotFound, RequestRefused, TooManyRequests, Unavailable
 from lastcall.graceful.cluster.node_announcement import RENEW_SECONDS
 from lastcall.graceful.cluster.server_contact import RECOVERY_SECONDS
 
@@ -208,6 +208,29 @@ def test_a_pod_that_ends_after_the_cancel_is_the_kubelets(refused):
         assert deletions(cluster) == before
         assert (await cluster.pod("db-0"))["status"]["phase"] == "Running"
         assert cluster.volumes.calls == []
+
+    scene()
+
+
+@pytest.mark.parametrize(
+    ("owner", "refuse", "may_be_left"),
+    [
+        (None, None, True),
+        ("ReplicaSet", None, False),
+        ("ReplicaSet", TooManyRequests("wait", code=429), True),
+        ("ReplicaSet", Unavailable("the connection broke"), False),
+    ],
+    ids=["it keeps its object", "deleted", "not accepted", "not known"],
+)
+def test_a_pod_may_be_left_alone_unless_the_server_has_its_deletion_or_may_have(owner, refuse, may_be_left):
+    @in_cluster
+    async def scene(cluster):
+        live = await cluster.make_pod("web", owner=owner, labels={"app": "web"})
+        await cluster.make_slice(live)
+        cluster.refuse = refuse
+        await cluster.face.begin_shutdown(100)
+        cluster.face.expect_pods({"default"})
+        assert await cluster.face.begin_pod(live, 30.0, 2.0) is may_be_left
 
     scene()
 

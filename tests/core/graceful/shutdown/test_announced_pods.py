@@ -4,7 +4,7 @@ import pytest
 from support.agents.shutdown_run import Shutdown
 from support.agents.virtual_parts import phases, pod
 
-from lastcall.model.shutdown import HookStarted, NoteWritten, ShutdownMode
+from lastcall.model.shutdown import HookStarted, NoteWritten, PodEnded, ShutdownMode
 from lastcall_lab.fakes.actor_runtime import ContainerScript
 
 TWO = phases((0, 20), (2_000_000_000, 10))
@@ -51,3 +51,22 @@ def test_notes_of_the_node_are_in_the_report():
 def test_nothing_is_announced_by_who_only_observes():
     shutdown = Shutdown(TWO, [(pod("web"), None)], mode=ShutdownMode.OBSERVE)
     assert shutdown.node.begun == []
+
+
+@pytest.mark.parametrize(
+    ("name", "hook", "ended"),
+    [("web", None, []), ("deleted", None, ["deleted"]), ("web", 1, ["web"])],
+    ids=["it may be left alone", "the server has its deletion", "its hook has begun"],
+)
+def test_a_pod_that_waits_for_its_traffic_when_the_shutdown_is_cancelled_is_left_alone_if_nothing_was_done(
+    name, hook, ended
+):
+    async def cancel(shutdown, clock):
+        await clock.sleep(0.5)
+        shutdown.run.stop()
+
+    shutdown = Shutdown(
+        TWO, [(pod(name, uid=name, hook=hook), None)], traffic={name: 2.0}, spares=("web",), until=cancel
+    )
+    assert [d.uid for d in shutdown.deliveries("TERM")] == ended
+    assert [event.uid for event in shutdown.of(PodEnded)] == ended
