@@ -31,6 +31,8 @@ def pods_in_front(pod: Pod, policy: GuardPolicy, facts: GuardFacts) -> Sequence[
         and (place := (one.uid in uids, *_since(one))) < mine
         and _is_of_same_group(one, pod, policy, facts)
     ]
+    if not before:
+        return ()
     before.sort(key=lambda found: found[0])
     return [one for _, one in before] if len(before) >= _most(pod, policy, facts) else ()
 
@@ -62,9 +64,10 @@ def list_members(application: str, policy: GuardPolicy, facts: GuardFacts) -> Se
 
 
 def _most(pod: Pod, policy: GuardPolicy, facts: GuardFacts) -> int:
-    """``maxUnavailable`` as a number of pods, at least one."""
-    whole = len(list_members(application_of(pod, policy, facts), policy, facts))
-    return max(1, resolve_portion(policy.spec.max_unavailable, whole, up=True))
+    """``maxUnavailable`` as a number of pods, at least one. Members are counted for a percentage alone."""
+    wanted = policy.spec.max_unavailable
+    whole = 0 if isinstance(wanted, int) else len(list_members(application_of(pod, policy, facts), policy, facts))
+    return max(1, resolve_portion(wanted, whole, up=True))
 
 
 def _is_of_same_group(one: HeldPod, pod: Pod, policy: GuardPolicy, facts: GuardFacts) -> bool:
