@@ -11,7 +11,7 @@ from lastcall.aio import timeout
 from lastcall.errors import LastcallError
 from lastcall.guard.decisions.exemptions import find_request_exemption
 from lastcall.guard.decisions.verdict import RemovalVerdict, judge_removal
-from lastcall.model.admission import Removal, Review, answer_review, parse_review
+from lastcall.model.admission import Removal, answer_review, parse_review
 from lastcall.model.guard_facts import GuardFacts
 from lastcall.model.guard_policy import GuardPolicy, HeldPod
 from lastcall.ports.guard_cluster import GuardFactsReader, GuardRecords
@@ -19,6 +19,9 @@ from lastcall.ports.node import Clock
 
 ANSWER_SECONDS = 1.0
 """An answer takes no longer: with failurePolicy Ignore, a webhook that is too late allows the deletion."""
+
+_MOST_TOLD = 1000
+"""Pods whose last refusal is remembered; all are told again beyond them."""
 
 ReviewObserver = Callable[[Removal, RemovalVerdict, float], None]
 """Hears of each answer about a removal, and how many seconds it took."""
@@ -40,6 +43,7 @@ class ReviewService:
         self._records = records
         self._clock = clock
         self._observe = observe
+        self._told: dict[tuple[str, str], str] = {}
 
     async def answer(self, data: bytes, *, is_authenticated: bool = True) -> dict[str, Any]:
         """The AdmissionReview that answers the one in ``data``. InvalidInput if that is none.
@@ -53,7 +57,7 @@ class ReviewService:
         begun = self._clock.boottime()
         verdict = await self._judge_in_time(review.removal, is_authenticated=is_authenticated)
         self._observe(review.removal, verdict, self._clock.boottime() - begun)
-        _log_verdict(review, review.removal, verdict)
+        self._log_verdict(review.removal, verdict)
         return answer_review(
             review,
             allowed=verdict.allowed,
@@ -96,19 +100,31 @@ class ReviewService:
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock.wall(), UTC)
 
+    def _log_verdict(self, removal: Removal, verdict: RemovalVerdict) -> None:
+        """A refused client asks again and again: the same reason once more is of interest for debugging alone."""
+        is_news = verdict.allowed or self._told.get((removal.namespace, removal.name)) != verdict.reason
+        self._note_told(removal, verdict)
+        log.log(
+            logging.INFO if is_news else logging.DEBUG,
+            "%s of pod %s/%s by %s is %s: %s",
+            removal.kind.value,
+            removal.namespace,
+            removal.name,
+            removal.user.username or "an unknown user",
+            "allowed" if verdict.allowed else "refused",
+            verdict.reason if verdict.allowed else verdict.message,
+        )
+
+    def _note_told(self, removal: Removal, verdict: RemovalVerdict) -> None:
+        key = (removal.namespace, removal.name)
+        if verdict.allowed:
+            self._told.pop(key, None)
+            return
+        if key not in self._told and len(self._told) >= _MOST_TOLD:
+            self._told.clear()
+        self._told[key] = verdict.reason
+
 
 def _refuse_for_now(removal: Removal, why: str) -> RemovalVerdict:
     message = f"pod {removal.namespace}/{removal.name} is held: the guard cannot decide now ({why}); ask again"
     return RemovalVerdict(allowed=False, reason="undecided", message=message)
-
-
-def _log_verdict(review: Review, removal: Removal, verdict: RemovalVerdict) -> None:
-    log.info(
-        "%s of pod %s/%s by %s is %s: %s",
-        removal.kind.value,
-        removal.namespace,
-        removal.name,
-        removal.user.username or "an unknown user",
-        "allowed" if verdict.allowed else "refused",
-        verdict.reason if verdict.allowed else verdict.message,
-    )

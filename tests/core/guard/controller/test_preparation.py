@@ -47,6 +47,26 @@ def test_a_pod_goes_when_its_application_is_ready_and_its_place_is_free_when_it_
     assert calls(world, "prepare", "release", "cancel") == ["prepare", "release", "prepare"]
 
 
+def test_a_refusal_is_told_when_its_reason_is_another_one(caplog):
+    """Whoever asks again and again does not fill the log."""
+    caplog.set_level("INFO", logger="lastcall.guard.controller.review_service")
+
+    async def story(world):
+        for _ in range(20):
+            await world.ask("db-0")
+            await world.ask("db-1")
+            await world.sleep(0.2)
+        await world.ask_until_gone("db-0")
+
+    play(story)
+    told = [record.getMessage() for record in caplog.records if " is refused: " in record.getMessage()]
+    of_first = [one for one in told if one.startswith("delete of pod shop/db-0 by ann")]
+    assert "begins to prepare" in of_first[0]
+    assert len(of_first) == len(set(of_first)) < 5
+    assert [one.rpartition(": ")[0].count("is in front") for one in told if "shop/db-1 by ann" in one] == [0, 1]
+    assert any("db-0 by ann is allowed" in record.getMessage() for record in caplog.records)
+
+
 def test_two_requests_in_the_same_moment_at_two_replicas_never_both_get_a_place():
     async def story(world):
         await asyncio.gather(world.ask("db-0", guard=0), world.ask("db-1", guard=1))
