@@ -70,6 +70,20 @@ def test_what_an_answer_needs_is_named_with_field_value_and_rule(review, said):
         parse_review(json.dumps(review).encode(), "standard input")
 
 
+def test_a_null_in_a_pod_counts_as_absent():
+    review = with_value(deletion(), None, "request", "oldObject", "metadata", "generation")
+    assert read(review) == read(deletion())
+
+
+def test_a_review_about_something_else_is_no_removal_whatever_its_object_is():
+    review = with_value(deletion(), {"metadata": {"name": 7}}, "request", "oldObject")
+    assert read(with_value(review, "services", "request", "resource", "resource")).removal is None
+
+
+def read(review):
+    return parse_review(json.dumps(review).encode(), "x")
+
+
 def test_a_review_of_five_mebibytes_is_read():
     review = deletion()
     review["request"]["oldObject"]["metadata"]["annotations"] = {"big": "x" * 5 * 2**20}
