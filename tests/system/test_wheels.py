@@ -87,6 +87,8 @@ def test_the_demo_comes_to_its_end(lab):
     done = lab.lastcall("demo")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "moments at which two nodes could write one volume: 0\n" in done.stdout
+    assert re.search(r"without a guard: \d+ of \d+ acknowledged orders are lost\n", done.stdout)
+    assert re.search(r"with the guard: none of \d+ acknowledged orders are lost\n", done.stdout)
     page = Path(re.findall(r"open it in a browser:\n  file://(\S+)", done.stdout)[0])
     assert "<svg" in page.read_text()
 

@@ -25,6 +25,8 @@ from lastcall.errors import TimedOut
 def command(runtime: str, logind: str) -> None:
     """Three nodes with a shop on them, under load; one goes down in order, one loses its power, and all comes up elsewhere.
 
+    At last the leader of a database is evicted, without the guard and with it.
+
     The pods are real processes; the power button is not this machine's. A minute, and only a report stays, in a
     temporary directory. With --runtime containerd (as root) or --logind private, one node with real containers, or
     with systemd-logind itself, goes down instead.

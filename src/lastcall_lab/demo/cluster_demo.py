@@ -1,5 +1,6 @@
 """The demo: a shop under load on three nodes. One node is shut down by its button, another one loses its power."""
 
+import asyncio
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import NAMESPACES, NODES, PODS, Object, dict_resource
 from lastcall.adapters.state.journal_files import JournalFiles
-from lastcall.aio import OrderedTaskGroup, wait_first
+from lastcall.aio import OrderedTaskGroup, cancel_and_wait, wait_any, wait_first
 from lastcall.errors import TimedOut
 from lastcall.graceful import config as configuration
 from lastcall.model import decoding
@@ -25,6 +26,7 @@ from lastcall.report.timeline import Timeline, build_timeline
 from lastcall_lab.apiserver.values.request import ADMIN
 from lastcall_lab.control_plane.control_plane import ControlPlane, ControlPlaneLocation
 from lastcall_lab.control_plane.create_objects import create_object
+from lastcall_lab.demo.guarded_drain import GuardedDrainAct
 from lastcall_lab.demo.power_loss import SUSPECT_AFTER, PowerLossAct
 from lastcall_lab.demo.request_load import RequestLoad
 from lastcall_lab.demo.view import DemoView
@@ -32,6 +34,7 @@ from lastcall_lab.machines.power import PowerSwitch
 from lastcall_lab.machines.redfish_service import RedfishService
 from lastcall_lab.traffic.listen_addresses import ListenAddress
 from lastcall_lab.up.failover_controller import LabFailoverController
+from lastcall_lab.up.guard import LabGuard
 from lastcall_lab.up.lab_pages import LabPages
 from lastcall_lab.up.local_host import LabInfrastructure
 from lastcall_lab.up.local_machines import LocalMachines
@@ -107,8 +110,9 @@ class ClusterDemo:
         down = self._shutdown_timeline()
         self._print_line("\n" + render_text(down))
         gone = await self._run_power_loss(storage)
+        drained = await self._run_guarded_drain()
         self._page = self._directory / "report.html"
-        self._page.write_text(render_html(down, gone))
+        self._page.write_text(render_html(down, gone, drained))
 
     async def _run_power_loss(self, storage: Storage) -> Chapter:
         """The second act: a power loss."""
@@ -126,6 +130,19 @@ class ClusterDemo:
             self._machines, self._client, storage, self._directory / "volumes", self._clock, self._print_line
         )
         return await gone.run(node)
+
+    async def _run_guarded_drain(self) -> Chapter:
+        """The third act: an eviction that has to wait for the application."""
+        self._print_line(
+            "\nThe third act: a database of three members acknowledges orders before all of them have them"
+        )
+        act = GuardedDrainAct(self._client, self._directory, self._clock, self._print_line)
+        playing = asyncio.ensure_future(act.run())
+        try:
+            await wait_first(wait_any(playing), LabGuard(self._plane, self._directory).run())
+            return playing.result()
+        finally:
+            await cancel_and_wait(playing)
 
     async def _run_shutdown(self) -> None:
         """The first act: a shutdown."""
