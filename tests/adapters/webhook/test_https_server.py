@@ -176,6 +176,35 @@ async def test_a_request_that_does_not_end_is_given_up():
         assert await client.is_closed()
 
 
+async def test_no_request_is_late_because_one_before_it_was_quick():
+    """The timer of an earlier deadline ends nothing."""
+    async with Served(receive=0.2, idle=60) as served:
+        client = await served.connect()
+        for _ in range(8):
+            assert (await client.ask())[0] == 200
+            await asyncio.sleep(0.05)
+        client.writer.write(b"POST / HTTP/1.1\r\nContent-Le")
+        assert await asyncio.wait_for(client.is_closed(), 60)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_whoever_sends_while_he_is_answered_is_not_read_on(tls):
+    async with Served(tls=tls) as served:
+        served.delay = 60.0
+        client = await served.connect()
+        client.send()
+
+        async def count_requests():
+            return len(served.requests)
+
+        assert await eventually(count_requests, 1) == 1
+        for _ in range(40):
+            client.send(b"x" * 2**20)
+            await asyncio.sleep(0.02)
+        assert client.writer.transport.get_write_buffer_size() > 20 * 2**20
+        client.writer.transport.abort()
+
+
 async def test_a_half_request_behind_a_whole_one_is_given_up():
     async with Served(receive=0.3) as served:
         client = await served.connect()

@@ -116,7 +116,7 @@ class WebhookServer:
 
 
 class _Connection(asyncio.Protocol):
-    """One client. Requests are answered one after the other; while one is answered, no more is read."""
+    """One client. Requests are answered one after the other; while one is answered, one more piece is read at most."""
 
     def __init__(self, server: WebhookServer) -> None:
         self._server = server
@@ -124,6 +124,7 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._answering: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._deadline: float | None = None
         self._peer = ""
         self.last_active = asyncio.get_running_loop().time()
         """When it was opened, or a request was last answered."""
@@ -140,7 +141,7 @@ class _Connection(asyncio.Protocol):
             transport.abort()
             return
         self._peer = _peer_name(transport)
-        self._set_timer(self._server.limits.idle)
+        self._set_deadline(self._server.limits.idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server.forget(self)
@@ -149,8 +150,11 @@ class _Connection(asyncio.Protocol):
             self._answering.cancel()
 
     def data_received(self, data: bytes) -> None:
-        if not self._exchange.is_receiving:
-            self._set_timer(self._server.limits.receive)
+        if self._answering:
+            if self._transport:
+                self._transport.pause_reading()
+        elif not self._exchange.is_receiving:
+            self._set_deadline(self._server.limits.receive)
         self._exchange.feed(data)
         self._answer_next()
 
@@ -168,8 +172,7 @@ class _Connection(asyncio.Protocol):
         if self._answering or not self._transport:
             return
         if request := self._exchange.take_request():
-            self._cancel_timer()
-            self._transport.pause_reading()
+            self._deadline = None
             self._answering = asyncio.get_running_loop().create_task(self._answer(request))
         elif refusal := self._exchange.refusal:
             self._transport.write(refusal.encode(close=True))
@@ -188,14 +191,28 @@ class _Connection(asyncio.Protocol):
             transport.close()
             return
         limits = self._server.limits
-        self._set_timer(limits.receive if self._exchange.is_receiving else limits.idle)
+        self._set_deadline(limits.receive if self._exchange.is_receiving else limits.idle)
         with contextlib.suppress(RuntimeError):  # the transport has been closed meanwhile
             transport.resume_reading()
         self._answer_next()
 
-    def _set_timer(self, seconds: float) -> None:
-        self._cancel_timer()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self.abort)
+    def _set_deadline(self, seconds: float) -> None:
+        """Closes it after so many seconds. A timer that is due before stays, since nearly all deadlines are replaced."""
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.time() + seconds
+        if self._timer is None or self._timer.when() > self._deadline:
+            self._cancel_timer()
+            self._timer = loop.call_at(self._deadline, self._check_deadline)
+
+    def _check_deadline(self) -> None:
+        self._timer = None
+        if self._deadline is None:  # while a request is answered there is none
+            return
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._deadline:
+            self.abort()
+        else:
+            self._timer = loop.call_at(self._deadline, self._check_deadline)
 
     def _cancel_timer(self) -> None:
         if self._timer:
