@@ -27,7 +27,10 @@ _RULES = SchemaExtras(
     },
 )
 _STATUS = SchemaExtras(
-    fields={"GuardStatus.pods": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"]}},
+    fields={
+        "GuardStatus.pods": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"]},
+        "GuardStatus.conditions": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    },
     defaults=False,
 )
 
@@ -41,6 +44,11 @@ def guard_policy_definition() -> Object:
         subresources={"status": {}},
         schema=root_schema(GuardPolicy, spec=schema_of(GuardSpec, _RULES), status=schema_of(GuardStatus, _STATUS)),
         columns=[
+            printer_column(
+                "Accepted",
+                '.status.conditions[?(@.type=="Accepted")].status',
+                "Whether the guard can follow it, and if not, why.",
+            ),
             printer_column("Held", ".status.heldPods", "How many pods are held now.", kind="integer"),
             printer_column("Ready", ".status.readyPods", "How many of them may be deleted.", kind="integer"),
             printer_column("Pod", ".status.pods[0].name", "The first pod of the status."),

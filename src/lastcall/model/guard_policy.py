@@ -132,6 +132,17 @@ class GuardSpec(Facts, frozen=True):
         return duration.parse(self.hold_limit) / duration.SECOND if self.hold_limit else None
 
 
+class GuardPolicyCondition(Facts, frozen=True):
+    """metav1.Condition."""
+
+    type: str
+    status: str
+    reason: str
+    message: Annotated[str, Meta(max_length=32768)]
+    last_transition_time: Time
+    observed_generation: int = 0
+
+
 class GuardStatus(Facts, frozen=True):
     """The pods whose deletion was requested."""
 
@@ -140,6 +151,10 @@ class GuardStatus(Facts, frozen=True):
     ] = ()
     held_pods: Annotated[int, Meta(ge=0, description="How many pods are held now.")] = 0
     ready_pods: Annotated[int, Meta(ge=0, description="How many of these are ready to be deleted.")] = 0
+    conditions: Annotated[
+        tuple[GuardPolicyCondition, ...],
+        Meta(description="Accepted: whether the guard can follow the policy, and if not, why."),
+    ] = ()
 
 
 class GuardPolicyMeta(Facts, frozen=True):
@@ -149,6 +164,7 @@ class GuardPolicyMeta(Facts, frozen=True):
     namespace: str = "default"
     uid: str = ""
     resource_version: str = ""
+    generation: int = 0
 
 
 class GuardPolicy(Facts, frozen=True):

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from lastcall.model.admission import Removal
 from lastcall.model.guard_facts import GuardFacts
-from lastcall.model.guard_policy import GuardPolicy, HeldPod
+from lastcall.model.guard_policy import GuardPolicy, GuardPolicyCondition, HeldPod
 from lastcall.model.pods import Pod, StatusCondition
 from lastcall.ports.guard import GuardProvider
 
@@ -45,6 +45,10 @@ class GuardRecords(Protocol):
 
     async def remove_entry(self, policy: GuardPolicy, uid: str) -> None:
         """Removes one entry. Without effect if it is gone."""
+        ...
+
+    async def write_policy_condition(self, policy: GuardPolicy, condition: GuardPolicyCondition) -> None:
+        """Writes the policy's one condition. Without effect if the policy has changed meanwhile, or is gone."""
         ...
 
 

@@ -123,10 +123,12 @@ class GuardProgram:
         self._reviews = ReviewService(facts, records, clock, self._observe_review)
         actions = KubeGuardActions(client, releaser, clock, instance=me)
         self._shutdowns = NodeShutdownMarks(client, clock, random)
+        providers = ProviderRegistry(self._open_access)
         guarded_pods = GuardedPodPorts(
             facts=facts,
             records=records,
             actions=actions,
+            providers=providers,
             policies=self._policies,
             shutdowns=self._shutdowns,
             clock=clock,
@@ -136,7 +138,7 @@ class GuardProgram:
             facts=facts,
             records=records,
             actions=actions,
-            providers=ProviderRegistry(self._open_access),
+            providers=providers,
             clock=clock,
         )
         self._preparations = PreparationController(ports, self._policies)

@@ -99,7 +99,13 @@ class GuardedNode(FaceCluster):
         actions = KubeGuardActions(client, client, self.clock, instance="me")
         workers = WorkerPorts(facts=facts, records=records, actions=actions, providers=self.database, clock=self.clock)
         pods = GuardedPodPorts(
-            facts=facts, records=records, actions=actions, policies=policies, shutdowns=marks, clock=self.clock
+            facts=facts,
+            records=records,
+            actions=actions,
+            providers=self.database,
+            policies=policies,
+            shutdowns=marks,
+            clock=self.clock,
         )
         running = (policies.run(), marks.run(), PreparationController(workers, policies).run())
         self.tasks.append(asyncio.ensure_future(wait_first(*running, GuardedPodController(pods).run())))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from support.guard.reviews import PERSON, deletion, eviction
 
 from lastcall.aio import Signal, cancel_and_wait, wait_first
-from lastcall.errors import Conflict, LastcallError, NotFound, Unavailable
+from lastcall.errors import Conflict, InvalidInput, LastcallError, NotFound, Unavailable
 from lastcall.graceful.cluster.application_state import ApplicationState
 from lastcall.guard.controller.guarded_pod_controller import GuardedPodController, GuardedPodPorts
 from lastcall.guard.controller.preparation_controller import PreparationController
@@ -159,6 +159,8 @@ class GuardWorld:
         self._changed = asyncio.Event()
         self.events, self.went, self.reviews, self.removals = [], [], [], []
         self.replaced = []
+        self.violations = []
+        """What is wrong with the policy's provider."""
         self.deletions = 0
         """By the guard itself."""
         """When a successor of a member was ready."""
@@ -281,7 +283,13 @@ class GuardWorld:
 
     def lead(self):
         ports = GuardedPodPorts(
-            facts=self, records=self, actions=self, policies=self, shutdowns=self.shutdowns, clock=self.clock
+            facts=self,
+            records=self,
+            actions=self,
+            providers=self,
+            policies=self,
+            shutdowns=self.shutdowns,
+            clock=self.clock,
         )
         self.leader = asyncio.ensure_future(
             wait_first(PreparationController(self.ports, self).run(), GuardedPodController(ports).run())
@@ -337,14 +345,20 @@ class GuardWorld:
         current = self.policy
         await self._write(current, tuple(one for one in current.status.pods if one.uid != uid))
 
-    async def _write(self, current, pods):
+    async def write_policy_condition(self, policy, condition):
+        with suppress(Conflict, NotFound):
+            await self._write(policy, conditions=(condition,))
+
+    async def _write(self, current, pods=None, **status):
         await self._request("update")
         if self.policy is None:
             raise NotFound("gone")
         if self.policy.metadata.resource_version != current.metadata.resource_version:
             raise Conflict("the object has been modified")
         meta = replace(current.metadata, resource_version=str(int(current.metadata.resource_version) + 1))
-        self.put_policy(replace(current, metadata=meta, status=replace(current.status, pods=pods)))
+        if pods is not None:
+            status["pods"] = pods
+        self.put_policy(replace(current, metadata=meta, status=replace(current.status, **status)))
 
     def put_policy(self, policy):
         self.policy = policy
@@ -385,6 +399,8 @@ class GuardWorld:
         self.events.append((reason, message))
 
     def make_policy_provider(self, policy):
+        if self.violations:
+            raise InvalidInput("GuardPolicy", self.violations)
         return self.application
 
     # -- reading -------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The status of GuardPolicies at the API server, and what the guard does to pods."""
 
+import contextlib
 import hashlib
 import logging
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import msgspec
 from lastcall.adapters.kube.client import STRATEGIC, Client
 from lastcall.adapters.kube.resources import EVENTS, GUARD_POLICIES, PODS, Object, WrittenObject
 from lastcall.errors import Conflict, LastcallError, NotFound, RequestRefused
-from lastcall.model.guard_policy import GuardPolicy, HeldPod, PreparationState
+from lastcall.model.guard_policy import GuardPolicy, GuardPolicyCondition, HeldPod, PreparationState
 from lastcall.model.pods import Pod, StatusCondition
 from lastcall.names import GUARD_READY
 from lastcall.ports.guard_cluster import EntryChange
@@ -55,6 +56,17 @@ class KubeGuardRecords:
             return kept if len(kept) < len(current.status.pods) else None
 
         await self._change_status(policy, change_all)
+
+    async def write_policy_condition(self, policy: GuardPolicy, condition: GuardPolicyCondition) -> None:
+        """``GuardRecords.write_policy_condition``."""
+        patch = {
+            "metadata": {"resourceVersion": policy.metadata.resource_version},
+            "status": {"conditions": [msgspec.to_builtins(condition)]},
+        }
+        with contextlib.suppress(Conflict, NotFound):  # the next look sees it as it is then
+            await self._client.patch(
+                _POLICIES, policy.name, patch, namespace=policy.metadata.namespace, subresource="status"
+            )
 
     async def _change_status(self, policy: GuardPolicy, change: StatusChange) -> GuardPolicy | None:
         """The policy as it is stored afterwards; None if it is gone, or another one has its name."""

@@ -1,18 +1,27 @@
 """Keeps the conditions of guarded pods, and requests preparations for nodes that shut down: work of the guard that leads."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from lastcall.aio import wait_first
-from lastcall.errors import LastcallError
+from lastcall.errors import InvalidInput, LastcallError
 from lastcall.guard.decisions.node_shutdowns import list_shutdown_requests, request_by_shutdown
 from lastcall.guard.decisions.pod_conditions import ConditionChange, list_condition_changes
+from lastcall.guard.decisions.policy_conditions import accepted_condition
 from lastcall.model.guard_facts import GuardFacts
 from lastcall.model.guard_policy import GuardPolicy, HeldPod
+from lastcall.model.guard_policy_rules import guard_violations
 from lastcall.model.pods import StatusCondition
-from lastcall.ports.guard_cluster import GuardActions, GuardFactsReader, GuardPolicies, GuardRecords, NodeShutdowns
+from lastcall.ports.guard_cluster import (
+    GuardActions,
+    GuardFactsReader,
+    GuardPolicies,
+    GuardProviders,
+    GuardRecords,
+    NodeShutdowns,
+)
 from lastcall.ports.node import Clock
 
 LOOK_SECONDS = 15.0
@@ -31,6 +40,7 @@ class GuardedPodPorts:
     facts: GuardFactsReader
     records: GuardRecords
     actions: GuardActions
+    providers: GuardProviders
     policies: GuardPolicies
     shutdowns: NodeShutdowns
     clock: Clock
@@ -81,6 +91,9 @@ class GuardedPodController:
 
     async def _reconcile_namespace(self, namespace: str) -> None:
         facts = await self._ports.facts.read_namespace_facts(namespace)
+        for policy in facts.policies:
+            if condition := accepted_condition(policy, self._list_violations(policy), self._now()):
+                await self._ports.records.write_policy_condition(policy, condition)
         deadlines = self._ports.shutdowns.deadlines
         for policy in facts.policies if deadlines else ():
             for entry in list_shutdown_requests(policy, facts, deadlines, self._now()):
@@ -92,6 +105,16 @@ class GuardedPodController:
         oldest = self._ports.clock.boottime() - WRITTEN_SECONDS
         self._written = {uid: entry for uid, entry in self._written.items() if entry[0] > oldest}
         return {uid: condition for uid, (_, condition) in self._written.items()}
+
+    def _list_violations(self, policy: GuardPolicy) -> Sequence[str]:
+        violations = list(guard_violations(policy.spec))
+        try:
+            self._ports.providers.make_policy_provider(policy)
+        except InvalidInput as error:
+            violations += error.violations
+        except LastcallError as error:
+            violations.append(str(error))
+        return violations
 
     async def _request(self, policy: GuardPolicy, entry: HeldPod, facts: GuardFacts) -> None:
         pod = next(one for one in facts.pods if one.metadata.uid == entry.uid)

@@ -42,6 +42,17 @@ def test_every_guarded_pod_has_the_condition_and_a_new_one_gets_it():
     play(story)
 
 
+def test_a_policy_says_whether_it_can_be_followed():
+    async def story(world):
+        assert [one.status for one in world.policy.status.conditions] == ["True"]
+        world.violations = ["spec.provider.redis.port: 0: must be at least 1"]
+        await world.sleep(LOOK_SECONDS + 1)
+        [condition] = world.policy.status.conditions
+        assert (condition.status, condition.message) == ("False", "spec.provider.redis.port: 0: must be at least 1")
+
+    play(story)
+
+
 def test_pods_that_no_policy_guards_any_more_lose_it():
     async def story(world):
         world.put_policy(None)

@@ -1,0 +1,38 @@
+"""The condition by which a person sees that the guard cannot follow a policy."""
+
+from datetime import UTC, datetime, timedelta
+
+from msgspec.structs import replace
+
+from lastcall.guard.decisions.policy_conditions import accepted_condition
+from lastcall.model.guard_policy import GuardPolicy, GuardPolicyMeta, GuardSpec, GuardStatus
+
+NOW = datetime(2026, 11, 28, 12, 0, tzinfo=UTC)
+POLICY = GuardPolicy(metadata=GuardPolicyMeta(name="db", generation=3), spec=GuardSpec(provider={"redis": {}}))
+
+
+def with_condition(condition):
+    return replace(POLICY, status=GuardStatus(conditions=(condition,)))
+
+
+def test_a_policy_that_is_followed():
+    found = accepted_condition(POLICY, [], NOW)
+    assert (found.type, found.status, found.reason, found.observed_generation) == ("Accepted", "True", "Accepted", 3)
+    assert found.last_transition_time == NOW
+    assert accepted_condition(with_condition(found), [], NOW + timedelta(hours=1)) is None
+
+
+def test_a_policy_that_cannot_be_followed_says_why():
+    good = accepted_condition(POLICY, [], NOW)
+    later = NOW + timedelta(hours=1)
+    found = accepted_condition(with_condition(good), ["spec.provider: 'rediss': no provider has this name"], later)
+    assert (found.status, found.reason, found.last_transition_time) == ("False", "Invalid", later)
+    assert found.message == "spec.provider: 'rediss': no provider has this name"
+    again = accepted_condition(with_condition(found), ["another fault"], later + timedelta(hours=1))
+    assert (again.message, again.last_transition_time) == ("another fault", later)
+
+
+def test_another_generation_is_another_word():
+    good = accepted_condition(POLICY, [], NOW)
+    newer = replace(with_condition(good), metadata=replace(POLICY.metadata, generation=4))
+    assert accepted_condition(newer, [], NOW).observed_generation == 4
