@@ -18,7 +18,7 @@ from pathlib import Path
 
 import go_peer
 from figures import Figures
-from guard_ground import FREE, HELD, Ground
+from guard_ground import BYPASSED, FREE, HELD, Ground
 from lab import Target, alone, judged
 from programs import Program
 from rest import cpu_seconds, rss
@@ -113,11 +113,12 @@ class Guard:
         async with self._lab() as ground, self._guard_run() as (program, port):
             name, path, authority = await ground.webhook()
             where = {"host": "127.0.0.1", "port": port, "name": name, "path": path, "authority": authority}
-            held, free = [await ground.review(one) for one in (HELD, FREE)]
+            held, bypassed, free = [await ground.review(one) for one in (HELD, BYPASSED, FREE)]
             found = await self._ask_all(Server(program.process.pid, where | {"body": held}))
             found["rss"] = rss(program.process.pid)
-            live = where | {"body": free, "expect": '"allowed":true'}
-            found["live"] = await self._ask(Server(program.process.pid, live), self._sizes["live"])
+            for what, body in (("live", bypassed), ("free", free)):
+                asked = where | {"body": body, "expect": '"allowed":true'}
+                found[what] = await self._ask(Server(program.process.pid, asked), self._sizes["live"])
             return found | {"rss live": rss(program.process.pid), "body": held}
 
     async def _measure_go(self, body):
@@ -213,11 +214,8 @@ def _only(core):
 def _rows(mine, theirs, sizes):
     for rate in sizes["rates"]:
         yield from _held_rows(rate, [one[rate] for one in mine], [one[rate] for one in theirs])
-    live, by = [one["live"] for one in mine], f"{sizes['live']}/s"
-    yield GuardRow("live reads: answered", by, _figures(live, "rate", "/s"), load=_load_cell(live))
-    for key in ("p50", "p99"):
-        yield GuardRow(f"live reads: {key}", by, _figures(live, key))
-    yield GuardRow("live reads: CPU of a review", by, _figures(live, "cpu", "us"))
+    for key, what in (("live", "a pod with a bypass"), ("free", "a pod that no policy guards")):
+        yield from _live_rows(what, f"{sizes['live']}/s", [one[key] for one in mine])
     peer = _figures(theirs, "rss", "MiB")
     yield GuardRow("RSS after the held pod's", "", _figures(mine, "rss", "MiB"), peer, target=Target(most=MEMORY))
     yield GuardRow("RSS after all", "", _figures(mine, "rss live", "MiB"), target=Target(most=MEMORY))
@@ -238,6 +236,13 @@ def _held_rows(rate, mine, theirs):
     if theirs:
         part = tuple(100 * one["cpu"] / other["cpu"] for one, other in zip(mine, theirs, strict=True))
         yield GuardRow("a held pod: CPU, of Go's", by, Figures(part, "%"), target=Target(most=100))
+
+
+def _live_rows(what, by, turns):
+    yield GuardRow(f"{what}, live: answered", by, _figures(turns, "rate", "/s"), load=_load_cell(turns))
+    for key in ("p50", "p99"):
+        yield GuardRow(f"{what}, live: {key}", by, _figures(turns, key))
+    yield GuardRow(f"{what}, live: CPU of a review", by, _figures(turns, "cpu", "us"))
 
 
 def _figures(turns, key, unit="ms"):

@@ -1,12 +1,14 @@
 """What the guard is asked about: a guarded namespace in a lab, and the reviews that an API server would send of it.
 
-Twenty nodes, and a namespace of thirty pods: six of a StatefulSet that a GuardPolicy guards, and 24 that none does. The
+Twenty nodes, and a namespace of thirty pods: six that a GuardPolicy guards, five of them of a StatefulSet, and 24 that none
+does. The
 policy's provider is an address where nobody listens, so that what is held stays held.
 """
 
 import asyncio
 import base64
 import contextlib
+import datetime as dt
 import json
 from urllib.parse import urlsplit
 
@@ -24,16 +26,16 @@ from lastcall.adapters.kube.resources import (
 from lastcall.errors import NotFound
 from lastcall.manifests.guard import GuardChoices, guard_objects
 from lastcall.manifests.guard_webhooks import CONFIGURATION
-from lastcall.names import API_VERSION, GUARD_ENABLED
+from lastcall.names import API_VERSION, GUARD_BYPASS_UNTIL, GUARD_ENABLED
 from lastcall_lab.control_plane.create_objects import create_object
 
 NAME = "bench-guard"
-HELD, FREE = "db-00000", "web-00000"
-"""The pod that is held, and one that no policy guards."""
+HELD, BYPASSED, FREE = "db-00000", "spare-00000", "web-00000"
+"""The pod that is held, one whose deletion a person allows, and one that no policy guards."""
 BYTES = 8192
 """Of a review's body."""
 
-_NODES, _MEMBERS, _OTHERS = 20, 6, 24
+_NODES, _MEMBERS, _OTHERS = 20, 5, 24
 _BY_HAND = ("Deployment", "NetworkPolicy", "PodDisruptionBudget", "Service")
 """Of the manifests these are left out: the guard is no pod here."""
 _PERSON = {"username": "ann", "uid": "ann", "groups": ["admins", "system:authenticated"]}
@@ -60,6 +62,10 @@ class Ground:
         owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": made["metadata"]["uid"]}
         for number in range(_MEMBERS):
             await self._make_pod("db", number, ownerReferences=[owner | {"controller": True}])
+        tomorrow = dt.datetime.now(dt.UTC) + dt.timedelta(days=1)
+        await self._make_pod(
+            "spare", 0, labels={"app": "db"}, notes={GUARD_BYPASS_UNTIL: f"{tomorrow:%Y-%m-%dT%H:%M:%SZ}"}
+        )
         for number in range(_OTHERS):
             await self._make_pod("web", number)
 
@@ -94,11 +100,12 @@ class Ground:
             await asyncio.sleep(0.05)
         raise RuntimeError("GuardPolicy is not served")
 
-    async def _make_pod(self, app, number, **metadata):
+    async def _make_pod(self, app, number, *, notes=None, **metadata):
         made = pod(number, app)
         made["spec"]["nodeName"] = f"node-{number % _NODES:03d}"
         del made["spec"]["containers"][1:]  # a review of two would have more than ``BYTES``
         made["metadata"] |= {"labels": {"app": app}, **metadata}
+        made["metadata"]["annotations"] |= notes or {}
         await self._client.create(PODS, made, namespace=NAME)
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
         status = {"status": {"phase": "Running", "podIP": "127.0.0.1", "conditions": [ready]}}

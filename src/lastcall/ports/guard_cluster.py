@@ -24,6 +24,10 @@ class GuardFactsReader(Protocol):
         """
         ...
 
+    async def read_policies(self, namespace: str) -> tuple[GuardPolicy, ...]:
+        """The GuardPolicies of a namespace, read now."""
+        ...
+
     def forget(self, namespace: str) -> None:
         """The caller has changed a GuardPolicy of the namespace: it is of use to read what was remembered again."""
         ...

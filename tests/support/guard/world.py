@@ -306,6 +306,10 @@ class GuardWorld:
         await self._request("list")
         return self.facts() if fresh else self._recent_facts()
 
+    async def read_policies(self, namespace):
+        await self._request("list")
+        return self.facts().policies
+
     def forget(self, namespace):
         """Remembers all the same: the port does not promise that it is read again."""
 

@@ -98,6 +98,10 @@ class KubeGuardFacts:
         policies = await self._list(_POLICIES, namespace, 0.0)
         return await self._read_namespace(namespace, policies, RECENT_SECONDS)
 
+    async def read_policies(self, namespace: str) -> tuple[GuardPolicy, ...]:
+        """``GuardFactsReader.read_policies``."""
+        return tuple(await self._list(_POLICIES, namespace, 0.0))
+
     def forget(self, namespace: str) -> None:
         """``GuardFactsReader.forget``."""
         self._recent.forget(_surroundings_key(namespace))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lastcall.aio import timeout
 from lastcall.errors import LastcallError
 from lastcall.guard.decisions.exemptions import find_request_exemption
-from lastcall.guard.decisions.verdict import RemovalVerdict, judge_removal
+from lastcall.guard.decisions.verdict import NOT_GUARDED, RemovalVerdict, judge_removal
 from lastcall.model.admission import Removal, answer_review, parse_review
 from lastcall.model.guard_facts import GuardFacts
 from lastcall.model.guard_policy import GuardPolicy, HeldPod
@@ -81,11 +81,24 @@ class ReviewService:
         facts = await self._facts.read_removal_facts(removal, fresh=False)
         verdict = judge_removal(removal, facts, self._now())
         if verdict.allowed:  # by facts that may be too old: a new pod is not found, nor a new policy
+            if unguarded := await self._judge_unguarded(removal, verdict):
+                return unguarded
             facts = await self._facts.read_removal_facts(removal, fresh=True)
             verdict = judge_removal(removal, facts, self._now())
         if is_authenticated and verdict.record and verdict.policy:
             await self._record(removal, facts, verdict.policy, verdict.record)
         return verdict
+
+    async def _judge_unguarded(self, removal: Removal, remembered: RemovalVerdict) -> RemovalVerdict | None:
+        """The allowance of a pod that the request shows and no policy guards, for which the policies alone are read.
+
+        None if something else matters too.
+        """
+        if removal.pod is None or remembered.reason != NOT_GUARDED:
+            return None
+        policies = await self._facts.read_policies(removal.namespace)
+        verdict = judge_removal(removal, GuardFacts(policies=policies), self._now())
+        return verdict if verdict.reason == NOT_GUARDED and not verdict.warnings else None
 
     async def _record(self, removal: Removal, facts: GuardFacts, policy: GuardPolicy, record: HeldPod) -> None:
         """Records the request in the policy as it is stored now: another pod may have taken the place meanwhile."""

@@ -19,6 +19,10 @@ VERIFIED_SECONDS = 10.0
 """How long the provider's word counts that the application is ready: it may be lost again at any time."""
 
 
+NOT_GUARDED = "not-guarded"
+"""The reason of an allowance: no policy guards the pod."""
+
+
 class RemovalVerdict(Facts, frozen=True):
     """The answer. ``reason`` is for the audit log; ``message`` says to a person why the pod is held."""
 
@@ -39,7 +43,7 @@ def judge_removal(removal: Removal, facts: GuardFacts, now: datetime) -> Removal
         return RemovalVerdict(allowed=True, reason="not-found")
     choice = choose_policy(pod, facts)
     if choice.policy is None:
-        return RemovalVerdict(allowed=True, reason="not-guarded", warnings=choice.warnings)
+        return RemovalVerdict(allowed=True, reason=NOT_GUARDED, warnings=choice.warnings)
     warnings = (*choice.warnings, *bypass_warnings(pod, facts, now))
     if exemption := find_exemption(removal, pod, facts, now):
         return RemovalVerdict(allowed=True, reason=exemption.value, warnings=warnings)

@@ -1,0 +1,70 @@
+"""On which facts an answer rests: an allowance on those that are read now, and on no more of them than matter."""
+
+import json
+
+import pytest
+from support.guard.reviews import deletion, eviction, facts, pod, policy, state
+
+from lastcall.guard.controller.review_service import ReviewService
+from lastcall_lab import virtual
+
+WEB = pod("web-0", owner="", labels={"app": "web"})
+NAMED = pod("web-0", owner="", labels={"app": "web"}, annotations={"lastcall.dev/guard": "missing"})
+OWN = policy(name="web", selector={"matchLabels": {"app": "web"}})
+
+
+class Reader:
+    """``GuardFactsReader`` and ``GuardRecords``: what was remembered, and how it is now."""
+
+    def __init__(self, remembered, now):
+        self.remembered, self.now, self.read = facts(remembered), facts(now), []
+
+    async def read_removal_facts(self, removal, *, fresh):
+        self.read.append("all" if fresh else "remembered")
+        return self.now if fresh else self.remembered
+
+    async def read_policies(self, namespace):
+        self.read.append("policies")
+        return self.now.policies
+
+    def forget(self, namespace):
+        self.read.append("forgotten")
+
+    async def change_entry(self, policy, uid, change):
+        return change(policy, None)
+
+
+def answer(review, remembered, now):
+    """The response, and what was read for it."""
+    reader = Reader(remembered, now)
+
+    async def main():
+        service = ReviewService(reader, reader, virtual.VirtualClock())
+        return await service.answer(json.dumps(review).encode())
+
+    return virtual.run(main())["response"], reader.read
+
+
+def test_the_policies_alone_are_read_for_a_pod_that_none_guards():
+    said, read = answer(deletion(WEB), state(WEB), state(WEB))
+    assert (said["allowed"], said["auditAnnotations"]["reason"]) == (True, "not-guarded")
+    assert read == ["remembered", "policies"]
+
+
+def test_a_policy_that_was_made_a_moment_ago_holds():
+    said, read = answer(deletion(WEB), state(WEB), state(WEB, OWN))
+    assert not said["allowed"]
+    assert read == ["remembered", "policies", "all", "forgotten"]
+
+
+@pytest.mark.parametrize("review", [eviction("web-0"), deletion(NAMED)], ids=["evicted", "names a missing policy"])
+def test_all_is_read_where_the_request_does_not_show_all(review):
+    said, read = answer(review, state(WEB), state(WEB))
+    assert said["allowed"]
+    assert read[-1] == "all"
+
+
+def test_a_refusal_may_rest_on_what_is_remembered():
+    said, read = answer(deletion(), state(), state())
+    assert not said["allowed"]
+    assert read == ["remembered", "forgotten"], "the request is recorded"
