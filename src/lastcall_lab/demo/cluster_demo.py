@@ -44,7 +44,7 @@ from lastcall_lab.volumes.volume_store import DirectoryVolumes
 HERE = Path(__file__).parent
 RATE = 40.0
 """Requests per second."""
-PATIENCE = 170.0
+PATIENCE = 240.0
 """Seconds after which the demo counts as hung, even on a very busy machine; it usually takes a minute."""
 
 

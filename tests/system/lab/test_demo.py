@@ -72,6 +72,13 @@ def second_act(output):
     assert "moments at which two nodes could write one volume: 0\n" in output
 
 
+def third_act(output):
+    """A leader that goes at once costs acknowledged orders; with the guard its eviction waits, and costs none."""
+    assert re.search(r"without a guard: [1-9]\d* of \d+ acknowledged orders are lost\n", output)
+    assert re.search(r"denied the request: pod orders/orders-\d is held by GuardPolicy orders", output)
+    assert re.search(r"with the guard: none of [1-9]\d* acknowledged orders are lost\n", output)
+
+
 async def test_a_shop_on_three_nodes(tmp_path):
     """As ``make demo`` shows it: what runs on the node that goes down ends in order, and comes up elsewhere."""
     output = await demo(tmp_path)
@@ -87,6 +94,7 @@ async def test_a_shop_on_three_nodes(tmp_path):
     assert lost == "none" or int(lost) < int(good) / 10
     page = Path(re.findall(r"open it in a browser:\n  file://(\S+)", output)[0])
     second_act(output)
+    third_act(output)
     text = page.read_text()
     assert "<svg" in text
     assert re.search(r"<h2>Failover of lab-[13], whose plug was pulled</h2>", text)
