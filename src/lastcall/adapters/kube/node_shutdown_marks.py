@@ -4,23 +4,44 @@ from collections.abc import Mapping
 from datetime import datetime
 from random import Random
 
+from msgspec import field
+
+from lastcall import names
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.informer import ChangeKind, Informer
 from lastcall.adapters.kube.resources import NODES
 from lastcall.aio import Signal
-from lastcall.model.guard_facts import GuardedNode
+from lastcall.model.base import Facts
 from lastcall.model.shutdown_node import read_mark
 from lastcall.ports.node import Clock
 
 
-class NodeShutdownMarks:
-    """``ports.guard_cluster.NodeShutdowns``, as long as ``run`` runs. Needs list and watch on nodes.
+class _Annotations(Facts, frozen=True):
+    mark: str | None = field(default=None, name=names.NODE_SHUTDOWN_MARK)
 
-    No copy of the Nodes is kept but what the informer needs: names, annotations and taints.
-    """
+
+class _Metadata(Facts, frozen=True):
+    name: str = ""
+    annotations: _Annotations | None = None
+
+
+class _MarkedNode(Facts, frozen=True):
+    """A Node without anything but its mark: a cluster may have 5,000, each with kilobytes of annotations."""
+
+    metadata: _Metadata
+
+    @property
+    def deadline(self) -> datetime | None:
+        text = self.metadata.annotations.mark if self.metadata.annotations else None
+        mark = read_mark({names.NODE_SHUTDOWN_MARK: text}) if text is not None else None
+        return mark.deadline if mark else None
+
+
+class NodeShutdownMarks:
+    """``ports.guard_cluster.NodeShutdowns``, as long as ``run`` runs. Needs list and watch on nodes."""
 
     def __init__(self, client: Client, clock: Clock, random: Random) -> None:
-        self._informer = Informer(client, NODES.with_shape(GuardedNode), clock=clock, random=random)
+        self._informer = Informer(client, NODES.with_shape(_MarkedNode), clock=clock, random=random)
         self._deadlines: dict[str, datetime] = {}
         self._changed = Signal()
         self._changes = 0
@@ -44,8 +65,7 @@ class NodeShutdownMarks:
     async def run(self) -> None:
         """Follows the Nodes without end."""
         async for change in self._informer.changes():
-            mark = read_mark(change.new.metadata.annotations) if change.new else None
-            after = mark.deadline if mark and change.kind is not ChangeKind.DELETED else None
+            after = change.new.deadline if change.new and change.kind is not ChangeKind.DELETED else None
             if change.kind is not ChangeKind.SYNCED and after != self._deadlines.get(change.key.name):
                 self._note_change(change.key.name, after)
 
