@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
+from support.guard.patroni_servers import PatroniServers, why_not
 
 settings.register_profile(
     "lastcall",
@@ -107,3 +108,13 @@ def blocking_calls_fail() -> Iterator[None]:
             for file, names in ALLOWED.items():
                 function.can_block_in(file, names)
         yield
+
+
+@pytest.fixture(scope="session")
+def patroni_servers() -> Iterator[PatroniServers]:
+    """Started once: tests of the xdist group ``patroni`` share them, and begin with ``make_whole``."""
+    if reason := why_not():
+        pytest.skip(reason)
+    servers = PatroniServers()
+    yield servers
+    servers.end()

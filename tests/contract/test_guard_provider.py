@@ -15,12 +15,19 @@ BOUND = 60.0
 """Seconds in which something is over that was given a few; machines are loaded."""
 
 
-@pytest.fixture(params=BENCHES)
+def list_kinds():
+    """Those that share servers run where these are."""
+    for name, kind in BENCHES.items():
+        yield pytest.param(name, marks=[pytest.mark.xdist_group(name)] if kind.shares else [])
+
+
+@pytest.fixture(params=list_kinds())
 async def bench(request, tmp_path, unused_tcp_port_factory):
     program = PROGRAMS.get(request.param)
     if program and shutil.which(program) is None:
         pytest.skip(f"{program} is not installed")
-    made = BENCHES[request.param](tmp_path, unused_tcp_port_factory)
+    kind = BENCHES[request.param]
+    made = kind(request.getfixturevalue(kind.shares)) if kind.shares else kind(tmp_path, unused_tcp_port_factory)
     try:
         provider = made.provider()
         await wait_for(lambda: provider.check_health(made.member), lambda found: getattr(found, "is_healthy", False))

@@ -10,13 +10,14 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-from support.guard import etcd_servers, members
+from support.guard import etcd_servers, members, patroni_servers
 from support.guard.redis_servers import Servers
 from support.guard.world import Application
 
 from lastcall.adapters.guard.etcd_provider import EtcdProviderFactory
 from lastcall.adapters.guard.exec_provider import ExecProviderFactory
 from lastcall.adapters.guard.http_provider import HttpProviderFactory
+from lastcall.adapters.guard.patroni_provider import PatroniProviderFactory
 from lastcall.adapters.guard.redis_provider import RedisProviderFactory
 from lastcall.adapters.host.clock import SystemClock
 
@@ -31,9 +32,13 @@ def read_sample(language):
 
 
 class Bench:
-    """``provider`` makes one as another process would; ``silence`` has nobody answer any more."""
+    """``provider`` makes one as another process would; ``silence`` has nobody answer any more.
+
+    ``shares`` is the fixture of the servers that it is made with; without one it starts its own in a directory.
+    """
 
     net = "127.63.7"
+    shares = ""
 
     @property
     def member(self):
@@ -143,7 +148,44 @@ class EtcdBench(Bench):
         return EtcdProviderFactory().make_provider(settings, members.Loopback(auth=SECRET))
 
 
-BENCHES = {"model": ModelBench, "http": HttpBench, "exec": ExecBench, "redis": RedisBench, "etcd": EtcdBench}
+class PatroniBench(Bench):
+    """Real servers with a password, which all tests share: the member with work is the one that leads at the beginning."""
+
+    net = patroni_servers.NET
+    shares = "patroni_servers"
+
+    def __init__(self, servers):
+        self._servers = servers
+        self._leader = servers.make_whole()
+
+    @property
+    def member(self):
+        return members.member(self._leader, net=self.net)
+
+    @property
+    def gone(self):
+        return members.gone(self._leader, net=self.net)
+
+    def provider(self):
+        settings = {"port": self._servers.port, "passwordSecret": {"name": "auth"}, "timeoutSeconds": 1}
+        settings["username"] = patroni_servers.USER
+        return PatroniProviderFactory().make_provider(settings, members.Loopback(auth=SECRET))
+
+    def silence(self):
+        self._servers.freeze(0, 1, 2)
+
+    def end(self):
+        self._servers.thaw()
+
+
+BENCHES = {
+    "model": ModelBench,
+    "http": HttpBench,
+    "exec": ExecBench,
+    "redis": RedisBench,
+    "etcd": EtcdBench,
+    "patroni": PatroniBench,
+}
 PROGRAMS = {"redis": "redis-server", "etcd": "etcd"}
 """Which program a bench needs."""
 
