@@ -177,6 +177,16 @@ async def test_what_is_forgotten_is_read_again(shop):
 
 
 @in_shop
+async def test_the_pods_of_a_namespace_cost_three_requests(shop):
+    shop.transport.asked.clear()
+    facts = await shop.facts.read_pod_facts("shop")
+    assert sorted(shop.transport.asked) == ["GET guardpolicies", "GET pods", "GET shop"]
+    assert {pod.metadata.name for pod in facts.pods} == {"db-0", "db-1"}
+    assert list(facts.namespaces) == ["shop"]
+    assert [one.name for one in facts.policies] == ["db"]
+
+
+@in_shop
 async def test_a_namespace_without_policies_costs_one_request(shop):
     await shop.server.good("DELETE", f"{POLICIES}/db")
     found = await shop.facts.read_removal_facts(removal(deletion(shop.pods[0])), fresh=False)

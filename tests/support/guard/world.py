@@ -317,6 +317,9 @@ class GuardWorld:
         await self._request("list")
         return replace(self._recent_facts(), policies=self.facts().policies)
 
+    async def read_pod_facts(self, namespace):
+        return replace(await self.read_namespace_facts(namespace), owners={})
+
     def _recent_facts(self):
         """As old as the port allows."""
         now = self.clock.boottime()

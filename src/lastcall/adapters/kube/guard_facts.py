@@ -98,6 +98,15 @@ class KubeGuardFacts:
         policies = await self._list(_POLICIES, namespace, 0.0)
         return await self._read_namespace(namespace, policies, RECENT_SECONDS)
 
+    async def read_pod_facts(self, namespace: str) -> GuardFacts:
+        """``GuardFactsReader.read_pod_facts``."""
+        policies, pods, found = await asyncio.gather(
+            self.read_policies(namespace),
+            self._list(_PODS, namespace, RECENT_SECONDS),
+            self._find_namespace(namespace, RECENT_SECONDS),
+        )
+        return GuardFacts(pods=tuple(pods), namespaces={namespace: found} if found else {}, policies=policies)
+
     async def read_policies(self, namespace: str) -> tuple[GuardPolicy, ...]:
         """``GuardFactsReader.read_policies``."""
         return tuple(await self._list(_POLICIES, namespace, 0.0))
@@ -120,13 +129,16 @@ class KubeGuardFacts:
         pods = [removal.pod] if removal.pod else await self._list(_PODS, removal.namespace, seconds)
         return GuardFacts(pods=tuple(pods))
 
+    async def _find_namespace(self, name: str, seconds: float) -> GuardedNamespace | None:
+        return await self._find(NAMESPACES.with_shape(GuardedNamespace), name, seconds=seconds)
+
     async def _find_node(self, name: str, seconds: float) -> GuardedNode | None:
         return await self._find(NODES.with_shape(GuardedNode), name, seconds=seconds) if name else None
 
     async def _read_namespace(self, name: str, policies: Sequence[GuardPolicy], seconds: float) -> GuardFacts:
         pods, namespace, lists = await asyncio.gather(
             self._list(_PODS, name, seconds),
-            self._find(NAMESPACES.with_shape(GuardedNamespace), name, seconds=seconds),
+            self._find_namespace(name, seconds),
             asyncio.gather(*(self._list(resource, name, seconds) for resource in _LISTED.values())),
         )
         kinds = [kind for _, kind in _LISTED]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from lastcall.aio import wait_first
 from lastcall.errors import InvalidInput, LastcallError
-from lastcall.guard.decisions.node_shutdowns import list_shutdown_requests, request_by_shutdown
+from lastcall.guard.decisions.node_shutdowns import is_shutting_down, list_shutdown_requests, request_by_shutdown
 from lastcall.guard.decisions.pod_conditions import ConditionChange, list_condition_changes
 from lastcall.guard.decisions.policy_conditions import accepted_condition
 from lastcall.model.guard_facts import GuardFacts
@@ -90,12 +90,14 @@ class GuardedPodController:
                 self._versions[namespace] = frozenset()
 
     async def _reconcile_namespace(self, namespace: str) -> None:
-        facts = await self._ports.facts.read_namespace_facts(namespace)
+        deadlines = self._ports.shutdowns.deadlines
+        is_shut_down = any(is_shutting_down(one, self._now()) for one in deadlines.values())
+        read = self._ports.facts.read_namespace_facts if is_shut_down else self._ports.facts.read_pod_facts
+        facts = await read(namespace)
         for policy in facts.policies:
             if condition := accepted_condition(policy, self._list_violations(policy), self._now()):
                 await self._ports.records.write_policy_condition(policy, condition)
-        deadlines = self._ports.shutdowns.deadlines
-        for policy in facts.policies if deadlines else ():
+        for policy in facts.policies if is_shut_down else ():
             for entry in list_shutdown_requests(policy, facts, deadlines, self._now()):
                 await self._request(policy, entry, facts)
         for change in list_condition_changes(facts, self._now(), written=self._recently_written()):
