@@ -35,7 +35,8 @@ from lastcall.adapters.telemetry.guard_metrics import GuardMetrics
 from lastcall.adapters.telemetry.status_server import TEXT, alive_answer, serve_status
 from lastcall.adapters.webhook.http_exchange import WebhookReply, WebhookRequest
 from lastcall.adapters.webhook.https_server import WebhookServer
-from lastcall.adapters.webhook.serving_secret import ServingMaterial, ServingSecret
+from lastcall.adapters.webhook.serving_certificate import ServingCertificate
+from lastcall.adapters.webhook.serving_secret import ServingSecret
 from lastcall.adapters.webhook.webhook_configuration import WebhookConfiguration
 from lastcall.aio import wait_first
 from lastcall.errors import InvalidInput, LastcallError
@@ -54,13 +55,6 @@ SERVICE: Final = "lastcall-guard"
 PATH: Final = "/review"
 """The path of the webhook; the secret token follows it."""
 
-RELOAD_SECONDS = 60.0
-"""Between two looks at the certificate's Secret and at the webhook configuration."""
-
-PROPAGATION_SECONDS = 5.0
-"""Until every API server knows a change of the webhook configuration, which it watches."""
-
-_RETRY_SECONDS = 2.0
 _CONNECTIONS = 40
 """To the API server at a time."""
 
@@ -147,7 +141,9 @@ class GuardProgram:
         if settings.client_ca_file:
             tls.verify_clients(self._context, settings.client_ca_file, "--client-ca-file")
         self._server = WebhookServer(self._answer_request, self._context)
-        self._material: ServingMaterial | None = None
+        names = [f"{SERVICE}.{settings.namespace}.svc", f"{SERVICE}.{settings.namespace}", *settings.names]
+        secret = ServingSecret(client, settings.namespace, names, clock=clock, random=random)
+        self._certificate = ServingCertificate(secret, WebhookConfiguration(client), self._context, clock, path=PATH)
 
     async def run(self) -> None:
         """Runs until SIGTERM or SIGINT, then answers for a while so that no request is lost."""
@@ -163,13 +159,11 @@ class GuardProgram:
         """Runs until cancelled, then releases the leader election lease."""
         host, port = self._settings.webhook
         try:
-            await self._load_certificate()
+            await self._certificate.load()
             chosen = await self._server.start(host, port)
             log.info("the webhook is at https://%s:%s%s", host, chosen, PATH)
             async with self._status_page():
-                await wait_first(
-                    self._election.lead(self._lead), self._follow_certificate(), self._keep_configuration()
-                )
+                await wait_first(self._election.lead(self._lead), self._certificate.run())
         except OSError as error:
             raise LastcallError(f"--webhook-bind-address {host}:{port}: {error.strerror or error}") from error
         finally:
@@ -193,58 +187,6 @@ class GuardProgram:
 
     # -- the webhook ---------------------------------------------------------------------------------------------------
 
-    async def _load_certificate(self) -> None:
-        """Reads or makes what is served with; waits as long as the API server does not answer."""
-        namespace = self._settings.namespace
-        names = [f"{SERVICE}.{namespace}.svc", f"{SERVICE}.{namespace}", *self._settings.names]
-        secret = ServingSecret(self._client, namespace, names, clock=self._clock, random=self._random)
-        while True:
-            try:
-                found = await secret.read_or_make()
-                break
-            except LastcallError as error:
-                log.warning("the certificate's Secret cannot be read: %s", error)
-                await self._clock.sleep(_RETRY_SECONDS)
-        if found == self._material:
-            return
-        if self._material and found.authorities != self._material.authorities:
-            await self._announce_authorities(found)
-        tls.load_certificate(self._context, found.certificate, found.key)
-        self._material = found
-
-    async def _announce_authorities(self, material: ServingMaterial) -> None:
-        """Before a certificate of another authority is served, so that no API server refuses it."""
-        configuration = WebhookConfiguration(self._client)
-        while True:
-            try:
-                await configuration.ensure(authorities=material.authorities, path=self._secret_path(material))
-                break
-            except LastcallError as error:
-                log.warning("the webhook configuration cannot be written: %s", error)
-                await self._clock.sleep(_RETRY_SECONDS)
-        await self._clock.sleep(PROPAGATION_SECONDS)
-
-    async def _follow_certificate(self) -> None:
-        while True:
-            await self._clock.sleep(RELOAD_SECONDS)
-            await self._load_certificate()
-
-    async def _keep_configuration(self) -> None:
-        """Tells the API server the path and whom to trust: every replica does, and all say the same."""
-        configuration = WebhookConfiguration(self._client)
-        while True:
-            is_told = False
-            try:
-                assert self._material is not None  # it is loaded before
-                path = self._secret_path(self._material)
-                is_told = await configuration.ensure(authorities=self._material.authorities, path=path)
-            except LastcallError as error:
-                log.warning("the webhook configuration cannot be written: %s", error)
-            await self._clock.sleep(RELOAD_SECONDS if is_told else _RETRY_SECONDS)
-
-    def _secret_path(self, material: ServingMaterial) -> str:
-        return f"{PATH}/{material.path_token}" if material.path_token else PATH
-
     async def _answer_request(self, request: WebhookRequest) -> WebhookReply:
         """A request that knows the token, or has a certificate, comes from the API server.
 
@@ -253,7 +195,7 @@ class GuardProgram:
         path, _, token = request.path.removeprefix("/").partition("/")
         if f"/{path}" != PATH:
             return WebhookReply(404, f"there is: {PATH}\n".encode())
-        known = self._material.path_token if self._material else ""
+        known = self._certificate.path_token
         knows_token = bool(known) and hmac.compare_digest(token.encode(), known.encode())
         try:
             answer = await self._reviews.answer(request.body, is_authenticated=bool(request.peer) or knows_token)
