@@ -11,6 +11,9 @@ from lastcall.model.pods import StatusCondition
 AGENT_MANAGER = "lastcall-agent"
 """The field manager of the agent's writes."""
 
+UNKNOWN_MANAGERS = frozenset({"ancient-changes", "before-first-apply"})
+"""What the API server writes where it no longer keeps, or never kept, who has set a field (structured-merge-diff)."""
+
 
 class NodeFieldOwner(Facts, frozen=True):
     """An entry of ``metadata.managedFields``: who has last set which fields. The fields are JSON."""
@@ -60,7 +63,7 @@ class ShutdownNode(Facts, frozen=True):
 def is_cordoned_by_others(node: ShutdownNode) -> bool:
     """Whether the cordon was set by somebody else after ours was taken away; False if the owners are not known."""
     owners = {one.manager for one in node.metadata.managed_fields or () if one.owns_cordon}
-    return bool(owners) and AGENT_MANAGER not in owners
+    return bool(owners) and owners.isdisjoint({AGENT_MANAGER, *UNKNOWN_MANAGERS})
 
 
 class ShutdownMark(Facts, frozen=True):

@@ -95,8 +95,15 @@ def test_only_our_cordon_is_undone(before, spec):
 
 @pytest.mark.parametrize(
     ("owners", "is_undone"),
-    [(None, True), (["lastcall-agent"], True), (["kubectl-cordon"], False), (["kubectl", "lastcall-agent"], True)],
-    ids=["not known", "ours", "cordoned again by somebody else", "both"],
+    [
+        (None, True),
+        (["lastcall-agent"], True),
+        (["kubectl-cordon"], False),
+        (["kubectl", "lastcall-agent"], True),
+        (["ancient-changes"], True),
+        (["before-first-apply"], True),
+    ],
+    ids=["not known", "ours", "cordoned again by somebody else", "both", "no longer known", "never known"],
 )
 def test_a_cordon_that_somebody_else_has_set_meanwhile_stays(owners, is_undone):
     patch = node_changes.undo_patch(node(cordoned=True, mark=mark("b1", cordoned=True), owners=owners))
