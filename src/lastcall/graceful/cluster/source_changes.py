@@ -6,7 +6,7 @@ from typing import Any
 from lastcall import names
 from lastcall.graceful.cluster.node_changes import Patch, api_time
 from lastcall.model.base import Facts
-from lastcall.model.shutdown_node import ShutdownNode
+from lastcall.model.shutdown_node import ShutdownNode, is_cordoned_by_others
 
 
 class SourceStanding(Facts, frozen=True):
@@ -33,13 +33,16 @@ def warning_cordon_patch(node: ShutdownNode, *, wanted: bool) -> Patch | None:
     """The merge patch that cordons the Node, or undoes our cordon; None if nothing has to change.
 
     A Node that somebody has cordoned already is left alone, and so stays cordoned. The patch has a resourceVersion, so
-    that a cordon by somebody else in between is not mistaken for ours.
+    that a cordon by somebody else in between is not mistaken for ours. A cordon that somebody has set after another one
+    has uncordoned the Node stays, as in ``node_changes.undo_patch``: only the annotation is removed.
     """
     ours = names.WARNING_CORDON in (node.metadata.annotations or {})
     if wanted == ours or (wanted and node.spec.unschedulable):
         return None
     mark = "true" if wanted else None
     metadata = {"resourceVersion": node.metadata.resource_version, "annotations": {names.WARNING_CORDON: mark}}
+    if not wanted and is_cordoned_by_others(node):
+        return {"metadata": metadata}
     return {"metadata": metadata, "spec": {"unschedulable": True if wanted else None}}
 
 

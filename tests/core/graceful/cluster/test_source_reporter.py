@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 from support.agents.face_cluster import in_cluster
 
@@ -10,14 +11,21 @@ from lastcall.aio import cancel_and_wait
 from lastcall.errors import Unavailable
 from lastcall.graceful.cluster.source_changes import SourceStanding, standing_patch, warning_cordon_patch
 from lastcall.graceful.cluster.source_reporter import SourceReporter
-from lastcall.model.shutdown_node import ShutdownNode, ShutdownNodeMetadata, ShutdownNodeSpec
+from lastcall.model.shutdown_node import NodeFieldOwner, ShutdownNode, ShutdownNodeMetadata, ShutdownNodeSpec
 from lastcall_lab import virtual
 
 
-def node(*, cordoned=False, ours=False):
+def node(*, cordoned=False, ours=False, owner=""):
+    """``owner`` is the field manager that owns the cordon."""
     annotations = {names.WARNING_CORDON: "true"} if ours else None
+    cordon = NodeFieldOwner(manager=owner, fields_v1=msgspec.Raw(b'{"f:spec":{"f:unschedulable":{}}}'))
     return ShutdownNode(
-        metadata=ShutdownNodeMetadata(name="n1", resource_version="7", annotations=annotations),
+        metadata=ShutdownNodeMetadata(
+            name="n1",
+            resource_version="7",
+            annotations=annotations,
+            managed_fields=(cordon,) if owner else None,
+        ),
         spec=ShutdownNodeSpec(unschedulable=cordoned),
     )
 
@@ -40,6 +48,13 @@ def test_only_our_own_cordon_is_undone(before, wanted, spec):
     if patch:
         assert patch["metadata"]["resourceVersion"] == "7", "a cordon by somebody else in between is a conflict"
         assert patch["metadata"]["annotations"] == {names.WARNING_CORDON: "true" if wanted else None}
+
+
+@pytest.mark.parametrize(("owner", "is_undone"), [("lastcall-agent", True), ("kubectl-cordon", False)])
+def test_a_cordon_that_somebody_else_has_set_meanwhile_stays_and_is_no_longer_ours(owner, is_undone):
+    patch = warning_cordon_patch(node(cordoned=True, ours=True, owner=owner), wanted=False)
+    assert ("spec" in patch) is is_undone
+    assert patch["metadata"] == {"resourceVersion": "7", "annotations": {names.WARNING_CORDON: None}}
 
 
 def test_the_conditions_say_which_source_and_why():
