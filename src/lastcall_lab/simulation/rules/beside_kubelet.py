@@ -227,7 +227,8 @@ def _judge_traffic(facts: RunFacts, shutdown: ShutdownHistory, api: TroubleSpans
             continue
         if api.overlaps(shutdown.at - FOUND_AGAIN, at) or machine.is_troubled(shutdown.at, at):
             continue
-        if any(shutdown.at < one.begin <= at <= one.end + SOON for one in machine.kubelets):
+        is_deleted = any(one.at <= at for one in facts.asked.get(life.uid, ()))
+        if is_deleted and any(shutdown.at < one.begin <= at <= one.end + SOON for one in machine.kubelets):
             continue
         if not any(one.at <= at for one in facts.requests_of_others(life, shutdown)):
             what = f"{facts.run.pod_name(life.uid)} got SIGTERM on {life.node} while Services sent it traffic"

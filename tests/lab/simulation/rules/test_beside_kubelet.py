@@ -165,9 +165,15 @@ def test_no_sigterm_while_services_send_traffic_until_the_wait_is_over(term, bro
     assert story.is_off(103.1).boots(130.0).broken() == broken
 
 
-@pytest.mark.parametrize(("began", "broken"), [(100.3, []), (99.0, ["TRAFFIC"])])
-def test_a_kubelet_that_somebody_has_started_ends_without_any_wait_what_is_being_deleted(began, broken):
+@pytest.mark.parametrize(
+    ("began", "deleted", "broken"),
+    [(100.3, 100.1, []), (99.0, 100.1, ["TRAFFIC"]), (100.3, None, ["TRAFFIC"]), (100.3, 100.55, ["TRAFFIC"])],
+    ids=["deleted", "no kubelet was started", "not deleted", "deleted after that"],
+)
+def test_a_kubelet_that_somebody_has_started_ends_without_any_wait_what_is_being_deleted(began, deleted, broken):
     story = Beside().goes_down()
+    if deleted:
+        story.asked_by(deleted, "web", 30.0, AGENT)
     if began > 100:
         story.at(began, "n1", "kubelet started").at(100.6, "n1", "kubelet stopped")
     story.pod("web").noted("endpoints", 10.0, "web", True).at(100.5, "web", "TERM").at(101.0, "web", "exit")
