@@ -49,6 +49,10 @@ class Unavailable(LastcallError):
     """A service (bus, logind, runtime) cannot be reached now; retry with backoff."""
 
 
+class NotConnected(Unavailable):
+    """No connection could be made, so the request was not sent and has changed nothing; retry with backoff."""
+
+
 class ShutdownUnderWay(LastcallError):
     """logind grants no lock while it prepares a shutdown (org.freedesktop.login1.OperationInProgress)."""
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from lastcall.adapters.kube.transport import ApiResponse, Chunks, Transport
-from lastcall.errors import Unavailable
+from lastcall.errors import NotConnected, Unavailable
 from lastcall.ports.node import Clock
 from lastcall_lab.simulation.seeds import random_of
 from lastcall_lab.virtual.task_owners import OWNER, TaskOwner
@@ -169,7 +169,8 @@ class FaultyTransport:
         ours = headers.get("user-agent", "").startswith(_OURS)
         step = _RequestStep(self._program, method, target, stream, ours)
         await self._delay_request(step)
-        self._raise_if_down(step)
+        if self._is_down(step):
+            raise NotConnected("the API server does not run")
         await self._lose_answer(step, "unheard", "lost request")
         target = self._stale_target(step)
         if self._must_list(step):
@@ -182,7 +183,8 @@ class FaultyTransport:
             self._listed.add(step.target)
         if refusal:
             raise Unavailable("the connection broke before the answer came")
-        self._raise_if_down(step)
+        if self._is_down(step):
+            raise Unavailable("the API server stopped before the answer came")
         await self._lose_answer(step, "unanswered", "lost answer")
         if isinstance(answer.body, bytes):
             self._break_off(step)
@@ -195,10 +197,10 @@ class FaultyTransport:
         """Gives up all connections."""
         self._transport.close()
 
-    def _raise_if_down(self, step: "_RequestStep") -> None:
+    def _is_down(self, step: "_RequestStep") -> bool:
         if self._weather.down:
             self._weather.struck("API server down", str(step))
-            raise Unavailable("the API server does not run")
+        return bool(self._weather.down)
 
     async def _delay_request(self, step: "_RequestStep") -> None:
         await self._weather.clock.sleep(LATENCY * (0.5 + self._random.random()))

@@ -113,7 +113,7 @@ async def test_nobody_there():
     with pytest.raises(errors.Unavailable, match="closed"):
         await get(client)
     nobody = HttpsTransport(ServerEndpoint.from_url("http://127.0.0.1:1"), StaticCredentials(Credential()))
-    with pytest.raises(errors.Unavailable, match="^127.0.0.1:1: Connection refused$"):
+    with pytest.raises(errors.NotConnected, match="^127.0.0.1:1: Connection refused$"):
         await get(nobody)
 
 

@@ -7,7 +7,7 @@ import ssl
 from lastcall.adapters.kube.endpoint import ServerEndpoint
 from lastcall.adapters.kube.http_connection import HttpConnection
 from lastcall.aio import timeout
-from lastcall.errors import Unavailable
+from lastcall.errors import NotConnected, Unavailable
 
 _IDLE_SECONDS = 45.0
 """Seconds after which an idle connection is not reused: the peer may be about to close it."""
@@ -25,7 +25,7 @@ class ConnectionPool:
         self._closed = False
 
     async def acquire(self, context: ssl.SSLContext | None) -> tuple[HttpConnection, bool]:
-        """A connection for a request, and whether it is new. Raises Unavailable if none is available in time."""
+        """A connection for a request, and whether it is new. Raises NotConnected if none can be made in time."""
         if self._closed:
             raise Unavailable(f"the client of {self._endpoint.netloc} is closed")
         now = asyncio.get_running_loop().time()
@@ -79,9 +79,9 @@ class ConnectionPool:
                     server_hostname=(endpoint.server_name or endpoint.host) if endpoint.secure else None,
                 )
         except TimeoutError:
-            raise Unavailable(f"{endpoint.netloc}: no connection in {self._connect_seconds:g} s") from None
+            raise NotConnected(f"{endpoint.netloc}: no connection in {self._connect_seconds:g} s") from None
         except OSError as error:  # ssl.SSLError is one
-            raise Unavailable(f"{endpoint.netloc}: {_error_text(error)}") from error
+            raise NotConnected(f"{endpoint.netloc}: {_error_text(error)}") from error
         return connection
 
 

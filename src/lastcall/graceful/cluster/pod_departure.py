@@ -12,6 +12,7 @@ from lastcall.errors import (
     ApiNotPermitted,
     Conflict,
     LastcallError,
+    NotConnected,
     NotFound,
     RequestRefused,
     TooManyRequests,
@@ -117,12 +118,12 @@ class PodDeparture:
             self._note(f"{self._pod.key} is ended without its deletion, {cause}: {refusal}")
 
     async def _try_delete(self, seconds: int) -> None:
-        """Of any other error than this the outcome is not known."""
-        self._asked = True
+        """Of any other error than these the outcome is not known, and a later attempt does not tell it."""
+        asked_before, self._asked = self._asked, True
         try:
             await self._objects.delete_pod(self._pod, seconds)
-        except TooManyRequests:
-            self._asked = False
+        except (TooManyRequests, NotConnected):
+            self._asked = asked_before
             raise
 
     async def _patch(self, patch: pod_changes.Patch) -> None:

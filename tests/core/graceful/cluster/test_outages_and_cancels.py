@@ -8,8 +8,9 @@ from support.lab.scripted_webhooks import Hooks, hook
 
 from lastcall import names
 from lastcall.adapters.kube.resources import LEASES, NODES, PODS, VALIDATING_WEBHOOKS
-from lastcall.errors import ApiNotPermitted, NotFound, RequestRefused, TooManyRequests, Unavailable
+from lastcall.errors import ApiNotPermitted, NotConnected, NotFound, RequestRefused, TooManyRequests, Unavailable
 from lastcall.graceful.cluster.node_announcement import RENEW_SECONDS
+from lastcall.graceful.cluster.pod_departure import RETRY_SECONDS
 from lastcall.graceful.cluster.server_contact import RECOVERY_SECONDS
 
 POD_DELETES = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]}]
@@ -218,9 +219,10 @@ def test_a_pod_that_ends_after_the_cancel_is_the_kubelets(refused):
         (None, None, True),
         ("ReplicaSet", None, False),
         ("ReplicaSet", TooManyRequests("wait", code=429), True),
+        ("ReplicaSet", NotConnected("connection refused"), True),
         ("ReplicaSet", Unavailable("the connection broke"), False),
     ],
-    ids=["it keeps its object", "deleted", "not accepted", "not known"],
+    ids=["it keeps its object", "deleted", "not accepted", "not sent", "not known"],
 )
 def test_a_pod_may_be_left_alone_unless_the_server_has_its_deletion_or_may_have(owner, refuse, may_be_left):
     @in_cluster
@@ -231,6 +233,23 @@ def test_a_pod_may_be_left_alone_unless_the_server_has_its_deletion_or_may_have(
         await cluster.face.begin_shutdown(100)
         cluster.face.expect_pods({"default"})
         assert await cluster.face.begin_pod(live, 30.0, 2.0) is may_be_left
+
+    scene()
+
+
+@pytest.mark.parametrize("later", [TooManyRequests("wait", code=429), NotConnected("connection refused")])
+def test_a_later_attempt_does_not_tell_whether_the_server_has_an_earlier_deletion(later):
+    @in_cluster
+    async def scene(cluster):
+        live = await cluster.make_pod("web", owner="ReplicaSet", labels={"app": "web"})
+        await cluster.make_slice(live)
+        cluster.refuse = Unavailable("the connection broke")
+        await cluster.face.begin_shutdown(100)
+        cluster.face.expect_pods({"default"})
+        assert await cluster.face.begin_pod(live, 30.0, 2.0) is False
+        cluster.refuse = later
+        await cluster.clock.sleep(RETRY_SECONDS + 0.5)
+        assert await cluster.face.begin_pod(live, 30.0, 4.0) is False
 
     scene()
 
