@@ -21,6 +21,8 @@ NET = "127.63.14"
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 USER = "patroni"
 PASSWORD = "s3cret"  # noqa: S105 - of the tests' own servers
+LOOP_SECONDS = 1
+"""Between two looks of a member at the leader's lock (``loop_wait``)."""
 
 
 def why_not():
@@ -50,6 +52,7 @@ class PatroniServers:
             os.chown(self.directory, user.pw_uid, user.pw_gid)
             self._rest = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         self.processes = {}
+        self._was_frozen = False
         try:
             self._start_etcd()
             for number in range(3):
@@ -110,8 +113,14 @@ class PatroniServers:
         return False
 
     def make_whole(self):
-        """Takes back what tests have done; the number of the member that leads then."""
+        """Takes back what tests have done; the number of the member that leads then.
+
+        A member that was frozen may have lost the leader's lock, and learns that some loops later.
+        """
         self.thaw()
+        if self._was_frozen:
+            time.sleep(3 * LOOP_SECONDS)
+            self._was_frozen = False
         self.configure(pause=None, synchronous_mode=None, synchronous_mode_strict=None)
         _wait(self.is_whole, self.describe)
         return self.leader()
@@ -142,6 +151,7 @@ class PatroniServers:
     # -- processes -----------------------------------------------------------------------------------------------------
 
     def freeze(self, *numbers):
+        self._was_frozen = True
         self._signal(signal.SIGSTOP, numbers)
 
     def thaw(self):
@@ -199,7 +209,7 @@ class PatroniServers:
     def _configure(self, number):
         address, name = pod(number, net=NET).status.pod_ip, pod(number).metadata.name
         postgres = f"{address}:{self._postgres_port}"
-        dcs = {"ttl": 20, "loop_wait": 1, "retry_timeout": 3, "maximum_lag_on_failover": 2**20}
+        dcs = {"ttl": 20, "loop_wait": LOOP_SECONDS, "retry_timeout": 3, "maximum_lag_on_failover": 2**20}
         small = {"shared_buffers": "16MB", "max_connections": 20, "max_wal_senders": 5, "unix_socket_directories": ""}
         fast = {
             "fsync": "off",
