@@ -222,16 +222,17 @@ class SlowLink:
 
     async def end(self):
         self._server.close()
+        await cancel_and_wait(*self._tasks)
         for writer in self._writers:
             writer.transport.abort()
-        await cancel_and_wait(*self._tasks)
         await self._server.wait_closed()
         await asyncio.sleep(0.01)
 
     async def _serve(self, reader, writer):
         self._tasks.append(asyncio.current_task())
+        self._writers.append(writer)
         upstream, out = await asyncio.open_connection(self.master, self.master_port)
-        self._writers += [writer, out]
+        self._writers.append(out)
         await asyncio.gather(self._pump(reader, out), self._pump(upstream, writer, gate=self.open))
 
     async def _pump(self, reader, writer, gate=None):

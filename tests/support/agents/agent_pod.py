@@ -96,7 +96,8 @@ class AgentPod:
             image=cri.ImageSpec(image=container["image"]),
             command=container["command"] if self.image else [sys.executable, "-m", *container["command"]],
             args=[
-                argument.replace("$(NODE_NAME)", "n1") for argument in container["args"] if "metrics" not in argument
+                *(one.replace("$(NODE_NAME)", "n1") for one in container["args"] if "metrics" not in one),
+                "--metrics-bind-address=0",  # two such pods at a time have one loopback
             ],
             envs=[cri.KeyValue(key=key, value=value.encode()) for key, value in self._environment().items()],
             mounts=[*self._mounts_of(container), *([] if self.image else _programs())],
