@@ -249,6 +249,22 @@ async def test_whoever_opens_many_connections_does_not_keep_others_out(monkeypat
         assert (await used.ask())[0] == 200
 
 
+async def test_an_idle_connection_makes_room_before_one_whose_request_has_begun(monkeypatch):
+    monkeypatch.setattr(https_server, "MOST_CONNECTIONS", 3)
+    async with Served() as served:
+        begun, idle, other = [await served.connect() for _ in range(3)]
+        begun.writer.write(b"POST /review HTTP/1.1\r\nHost: a\r\n")
+        await begun.writer.drain()
+        await asyncio.sleep(0.05)
+        for one in (idle, other):
+            assert (await one.ask())[0] == 200
+        assert (await (await served.connect()).ask())[0] == 200
+        with pytest.raises((EOFError, ConnectionError)):
+            await idle.ask()
+        begun.writer.write(b"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+        assert (await begun.answer())[0] == 200
+
+
 async def test_a_client_with_a_certificate_of_the_authorities_is_known(tmp_path):
     now = time.time()
     authority, foreign = (new_authority(name, now=now) for name in ("ours", "theirs"))

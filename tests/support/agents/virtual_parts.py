@@ -60,6 +60,8 @@ class RecordingNode:
     """The pods by name that may be left alone after a cancellation."""
     ready_at: dict = field(default_factory=dict)
     """When the applications of guarded pods, by name, can do without them."""
+    unreadable: frozenset = frozenset()
+    """The guarded pods, by name, at which the wait for the application fails."""
     notes: list = field(default_factory=list)
     cleaned_up: list = field(default_factory=list)
     """The shutdowns after which it was told to clean up."""
@@ -90,6 +92,8 @@ class RecordingNode:
         self._note("expect")
 
     async def wait_until_prepared(self, live, until):
+        if live.pod.metadata.name in self.unreadable:
+            raise ValueError("no number: 'x'")
         ready_at = self.ready_at.get(live.pod.metadata.name)
         if ready_at is None:
             return None

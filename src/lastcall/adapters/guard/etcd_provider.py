@@ -90,12 +90,12 @@ class EtcdProvider:
         own = [member.pod] if member.pod.status.pod_ip else []
         view = await self._read_view([*own, *member.others])
         if view.silent:
-            return _ill("; ".join(f"{name}: {why}" for name, why in sorted(view.silent.items())))
+            return _unhealthy("; ".join(f"{name}: {why}" for name, why in sorted(view.silent.items())))
         missing = view.voters - {one.id for one in view.statuses.values()}
         if missing:
-            return _ill(f"{len(missing)} voting members of {len(view.voters)} are no pods of the application")
+            return _unhealthy(f"{len(missing)} voting members of {len(view.voters)} are no pods of the application")
         if len(view.voters) - 1 < view.quorum:
-            return _ill(f"{len(view.voters)} members vote: without one there is no quorum")
+            return _unhealthy(f"{len(view.voters)} members vote: without one there is no quorum")
         return self._judge_agreement(view)
 
     async def prepare(self, member: GuardedMember) -> None:
@@ -115,18 +115,20 @@ class EtcdProvider:
         status = await self._read_status(member.pod)
         view = await self._read_view(member.others)
         if status.leader in ("", "0"):
-            return _stalled("it knows no leader: there is no quorum")
+            return _stalled_report("it knows no leader: there is no quorum")
         if status.leader == status.id:
             if self._choose_successor(status, view) is None:
-                return _stalled(f"it is the leader, and no other member can take over{_said(view)}")
+                return _stalled_report(f"it is the leader, and no other member can take over{_describe_silence(view)}")
             return PreparationReport(progress=PreparationProgress.LOST, message="it is the leader")
         leading = next((name for name, one in view.statuses.items() if one.id == status.leader), None)
         if leading is None:
-            return _stalled(f"its leader {status.leader} is no other member of the application{_said(view)}")
+            return _stalled_report(
+                f"its leader {status.leader} is no other member of the application{_describe_silence(view)}"
+            )
         following = [one for one in view.statuses.values() if one.id in view.voters and one.leader == status.leader]
         if len(following) < view.quorum:
             text = f"{len(following)} of {len(view.voters)} members would remain, and {view.quorum} are needed"
-            return _stalled(f"{text}{_said(view)}")
+            return _stalled_report(f"{text}{_describe_silence(view)}")
         return PreparationReport(progress=PreparationProgress.READY, message=f"{leading} is the leader")
 
     async def cancel(self, member: GuardedMember) -> None:
@@ -141,14 +143,14 @@ class EtcdProvider:
     def _judge_agreement(self, view: _View) -> MemberHealth:
         leaders = {one.leader for one in view.statuses.values()}
         if len(leaders) > 1 or leaders & {"", "0"}:
-            return _ill("the members do not agree on a leader")
+            return _unhealthy("the members do not agree on a leader")
         newest = max(one.index for one in view.statuses.values())
         faults = []
         for name, one in sorted(view.statuses.items()):
             faults += [f"{name}: {shorten_message(error)}" for error in one.errors]
             if newest - one.index > self._settings.max_lag_entries:
                 faults.append(f"{name} is {newest - one.index} entries behind")
-        return _ill("; ".join(faults)) if faults else MemberHealth(is_healthy=True)
+        return _unhealthy("; ".join(faults)) if faults else MemberHealth(is_healthy=True)
 
     def _choose_successor(self, leader: _Status, view: _View) -> _Status | None:
         fit = [
@@ -233,13 +235,13 @@ def _to_int(value: Any) -> int:
         return 0
 
 
-def _said(view: _View) -> str:
+def _describe_silence(view: _View) -> str:
     return "".join(f"; {name}: {why}" for name, why in sorted(view.silent.items()))
 
 
-def _ill(message: str) -> MemberHealth:
+def _unhealthy(message: str) -> MemberHealth:
     return MemberHealth(is_healthy=False, message=message)
 
 
-def _stalled(message: str) -> PreparationReport:
+def _stalled_report(message: str) -> PreparationReport:
     return PreparationReport(progress=PreparationProgress.STALLED, message=message)

@@ -122,9 +122,9 @@ class PatroniProvider:
         view = await self._read_view([member.pod, *member.others], own=member.pod)
         cluster, name = view.cluster, view.names.get(pod.name)
         if name is None:
-            return _stalled("it is no member of the Patroni cluster")
+            return _stalled_report("it is no member of the Patroni cluster")
         if obstacle := cluster.describe_obstacle():
-            return _stalled(obstacle)
+            return _stalled_report(obstacle)
         if not cluster.leader:
             return self._report_unsettled(pod.uid, f"no member is the leader{view.describe_silence()}")
         if cluster.leader == name:
@@ -170,24 +170,24 @@ class PatroniProvider:
     def _report_leader(self, view: PatroniView, pod: Pod) -> PreparationReport:
         begun = self._switchovers.find(pod.metadata.uid, _now())
         if begun and begun.refusal:
-            return _stalled(f"it is the leader, and Patroni says: {begun.refusal}")
+            return _stalled_report(f"it is the leader, and Patroni says: {begun.refusal}")
         if begun:
-            return _preparing("the switchover is under way")
+            return _preparing_report("the switchover is under way")
         most = self._settings.max_lag_bytes
         if view.list_successors(pod.metadata.name, most):
             return PreparationReport(progress=PreparationProgress.LOST, message="it is the leader")
         others = [one for one in sorted(view.statuses) if one != pod.metadata.name]
         faults = "".join(f"; {one} {fault}" for one in others if (fault := view.describe_fault(one, most)))
-        return _stalled(f"it is the leader, and no other member can take over{faults}{view.describe_silence()}")
+        return _stalled_report(f"it is the leader, and no other member can take over{faults}{view.describe_silence()}")
 
     def _report_follower(self, view: PatroniView, member: GuardedMember) -> PreparationReport:
         uid, own, leading = member.pod.metadata.uid, member.pod.metadata.name, view.leading_pod
         most = self._settings.max_lag_bytes
         if not leading:
             text = f"its leader {view.cluster.leader} is no other member of the application"
-            return _stalled(f"{text}{view.describe_silence()}")
+            return _stalled_report(f"{text}{view.describe_silence()}")
         if leading in view.silent:
-            return _stalled(f"its leader does not answer{view.describe_silence()}")
+            return _stalled_report(f"its leader does not answer{view.describe_silence()}")
         if not view.statuses[leading].is_leading:
             return self._report_unsettled(uid, f"{leading} is the leader, and no primary that runs yet")
         if fault := view.describe_fault(own, most):
@@ -201,7 +201,7 @@ class PatroniProvider:
 
     def _report_unsettled(self, uid: str, message: str) -> PreparationReport:
         """What a switchover leads through counts as progress for a minute after it was begun."""
-        return _preparing(message) if self._switchovers.find(uid, _now()) else _stalled(message)
+        return _preparing_report(message) if self._switchovers.find(uid, _now()) else _stalled_report(message)
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
@@ -284,9 +284,9 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _preparing(message: str) -> PreparationReport:
+def _preparing_report(message: str) -> PreparationReport:
     return PreparationReport(progress=PreparationProgress.PREPARING, message=message)
 
 
-def _stalled(message: str) -> PreparationReport:
+def _stalled_report(message: str) -> PreparationReport:
     return PreparationReport(progress=PreparationProgress.STALLED, message=message)

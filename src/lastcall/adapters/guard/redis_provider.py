@@ -89,17 +89,17 @@ class RedisProvider:
         views = await self._read_all([member.pod, *member.others] if member.pod.status.pod_ip else list(member.others))
         silent = [pod.metadata.name for pod, view in views if isinstance(view, str)]
         if silent:
-            return _ill(f"{', '.join(silent)}: no answer")
+            return _unhealthy(f"{', '.join(silent)}: no answer")
         known = [(pod, view) for pod, view in views if isinstance(view, Replication)]
         for pod, view in known:
             if view.is_cluster or view.is_sentinel or view.is_watched:
                 what = "belongs to a Redis Cluster" if view.is_cluster else "is watched by Sentinels, or is one"
-                return _ill(f"{pod.metadata.name} {what}: the provider redis is for replication without them")
+                return _unhealthy(f"{pod.metadata.name} {what}: the provider redis is for replication without them")
         masters = [(pod, view) for pod, view in known if view.role == MASTER]
         if len(masters) != 1:
-            return _ill(f"{len(masters)} masters: {', '.join(pod.metadata.name for pod, _ in masters) or 'none'}")
+            return _unhealthy(f"{len(masters)} masters: {', '.join(pod.metadata.name for pod, _ in masters) or 'none'}")
         if not member.others:
-            return _ill("there is no other member")
+            return _unhealthy("there is no other member")
         return self._judge_replicas(masters[0][1], known)
 
     async def prepare(self, member: GuardedMember) -> None:
@@ -176,7 +176,7 @@ class RedisProvider:
                 behind.append(f"{pod.metadata.name} is {master.offset - link.offset} bytes and {link.lag} s behind")
             elif master.offset - view.offset > self._settings.max_lag_bytes:
                 behind.append(f"{pod.metadata.name} is {master.offset - view.offset} bytes behind")
-        return _ill("; ".join(behind)) if behind else MemberHealth(is_healthy=True)
+        return _unhealthy("; ".join(behind)) if behind else MemberHealth(is_healthy=True)
 
     def _follows(self, master: Replication, link: ReplicaLink) -> bool:
         is_close = master.offset - link.offset <= self._settings.max_lag_bytes
@@ -282,5 +282,5 @@ class RedisProvider:
             raise LastcallError(f"the password of Secret {source.name} is refused: {error}") from error
 
 
-def _ill(message: str) -> MemberHealth:
+def _unhealthy(message: str) -> MemberHealth:
     return MemberHealth(is_healthy=False, message=message)

@@ -15,8 +15,9 @@ from lastcall.adapters.webhook.http_exchange import HttpExchange, WebhookReply, 
 MOST_CONNECTIONS = 512
 """Each answers one request at a time, so that this bounds the work too.
 
-Beyond them a new connection takes the place of the one that has been silent for longest: whoever opens many connections
-does not keep the API server out, whose client opens another one when an idle one is closed.
+Beyond them a new connection takes the place of the one that has been idle for longest, and where all have begun a
+request, of the oldest of these: whoever opens many connections does not keep the API server out, whose client opens
+another one when an idle one is closed.
 """
 
 log = logging.getLogger(__name__)
@@ -91,10 +92,10 @@ class WebhookServer:
     def admit(self, connection: "_Connection") -> bool:
         """Counts a new connection; False if all others are being answered, and there are too many."""
         if len(self._connections) >= MOST_CONNECTIONS:
-            silent = [one for one in self._connections if not one.is_answering]
-            if not silent:
+            unanswered = [one for one in self._connections if not one.is_answering]
+            if not unanswered:
                 return False
-            oldest = min(silent, key=lambda one: one.last_active)
+            oldest = min(unanswered, key=lambda one: (one.is_receiving, one.last_active))
             self._connections.discard(oldest)
             oldest.abort()
         self._connections.add(connection)
@@ -133,6 +134,11 @@ class _Connection(asyncio.Protocol):
     def is_answering(self) -> bool:
         """Whether a request is being answered."""
         return self._answering is not None
+
+    @property
+    def is_receiving(self) -> bool:
+        """Whether a request has begun and is not whole."""
+        return self._exchange.is_receiving
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)

@@ -120,7 +120,8 @@ class GuardedPodController:
 
     async def _request(self, policy: GuardPolicy, entry: HeldPod, facts: GuardFacts) -> None:
         pod = next(one for one in facts.pods if one.metadata.uid == entry.uid)
-        log.info("pod %s: node %s shuts down", pod.key, pod.spec.node_name)
+        if entry.since == entry.last_request_at:
+            log.info("pod %s: node %s shuts down", pod.key, pod.spec.node_name)
 
         def change(current: GuardPolicy, _: HeldPod | None) -> HeldPod | None:
             return request_by_shutdown(pod, current, facts, self._now())

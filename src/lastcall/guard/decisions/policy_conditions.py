@@ -23,7 +23,7 @@ def accepted_condition(policy: GuardPolicy, violations: Sequence[str], now: date
         status="False" if violations else "True",
         reason=INVALID if violations else ACCEPTED,
         message="; ".join(violations)[:MOST_MESSAGE] or "the guard follows it",
-        last_transition_time=now,
+        last_transition_time=now.replace(microsecond=0),  # as metav1.Time
         observed_generation=policy.metadata.generation,
     )
     if before and before.status == after.status:

@@ -55,6 +55,13 @@ def test_a_cancelled_shutdown_leaves_a_pod_alone_that_waits_for_its_application(
     assert shutdown.node.begun == []
 
 
+def test_a_wait_that_fails_does_not_keep_the_pod_from_its_end():
+    shutdown = Shutdown(TWO, [(pod("db", uid="db", hook=1), None)], unreadable={"db"})
+    assert [(round(d.at), d.uid) for d in shutdown.deliveries("TERM")] == [(1, "db")]
+    [waited] = shutdown.of(ApplicationWaited)
+    assert (waited.uid, waited.is_ready, waited.message) == ("db", False, "ValueError: no number: 'x'")
+
+
 def test_who_only_observes_waits_for_nothing():
     shutdown = Shutdown(TWO, [(pod("db"), None)], ready_at={"db": 5}, mode=ShutdownMode.OBSERVE)
     assert shutdown.of(ApplicationWaited) == []
