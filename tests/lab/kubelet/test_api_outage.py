@@ -177,3 +177,24 @@ async def test_a_deletion_that_the_answer_to_a_status_has_told_first_is_heeded(n
     assert node.pod("web")["metadata"]["deletionTimestamp"]
     way.held = False
     await node.until(lambda: node.pod("web") is None, 30)
+
+
+@on_node({"main": ContainerScript(after_term=5)})
+async def test_a_deleted_pod_that_a_restore_of_etcd_brings_back_is_deleted_again(node):
+    """The watch is cut between the DELETE and its event, and the next list has the pod as it was before."""
+    way = node.line.transport = Late(node.line.transport)
+    await node.stop()
+    node.boot()
+    await node.started("web")
+    await node.delete("web")
+    await node.clock.sleep(2)
+    backup, way.held = node.server.store.backup(), True
+    await node.until(lambda: node.pod("web") is None, 30)
+    node.line.cut = True
+    node.server.store.restore(backup)
+    await node.clock.sleep(30)
+    assert node.pod("web")["metadata"]["deletionTimestamp"]
+    node.line.cut = way.held = False
+    await node.until(lambda: node.pod("web") is None, 60)
+    await node.clock.sleep(5)
+    assert node.kubelet.pods.workers == {}

@@ -20,6 +20,9 @@ from lastcall_lab.kubelet.pod.volume_refresher import VolumeRefresher
 from lastcall_lab.kubelet.state import pod_status
 from lastcall_lab.kubelet.state.container_facts import containers_from_status
 
+FINAL_DELETE_PERIOD_SECONDS = 10.0
+"""How often the final DELETE is repeated while the pod still exists (``status_manager.go``: ``syncPeriod``)."""
+
 log = logging.getLogger(__name__)
 
 
@@ -228,11 +231,15 @@ class PodWorker:
         await self._means.volumes.unmount_all(self.record.uid)
 
     async def _delete_pod(self) -> None:
-        """Sends the final DELETE. The API server removes the pod unless it has finalizers."""
+        """Sends the final DELETE until the pod is gone.
+
+        The API server keeps a pod with finalizers, and after a restore of etcd has one again that was gone.
+        """
         if not self._gone.is_set():
             await wait_first(self.record.writer.wait_until_written(), self._gone.wait())
+        while not self._gone.is_set():
             await wait_first(self._retry_until_done(self._ask_for_deletion), self._gone.wait())
-            await self._gone.wait()
+            await wait_first(self._gone.wait(), self._means.clock.sleep(FINAL_DELETE_PERIOD_SECONDS))
 
     async def _ask_for_deletion(self) -> None:
         """Retries after a conflict. If another pod has taken the name, the watch reports that this one is gone."""
