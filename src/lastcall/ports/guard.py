@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from lastcall.model.base import Facts
 from lastcall.model.pods import Pod
+from lastcall.model.selectors import LabelSelector
 
 
 class PreparationProgress(Enum):
@@ -131,6 +132,10 @@ class NamespaceAccess(Protocol):
         RefusedForSafety if its address is not that of a pod of the namespace, or is one of the node, the machine itself
         or the control plane. Unavailable if nobody answers.
         """
+        ...
+
+    async def list_pods(self, selector: LabelSelector) -> tuple[Pod, ...]:
+        """The pods of the namespace that it selects and that have an address, as they are now, by name."""
         ...
 
     async def read_secret(self, name: str, key: str) -> str:

@@ -17,6 +17,7 @@ from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import ENDPOINT_SLICES, NAMESPACES, NODES, PODS, SECRETS, dict_resource
 from lastcall.errors import LastcallError, NotFound, RefusedForSafety, Unavailable
 from lastcall.model.pods import Pod
+from lastcall.model.selectors import Expression, LabelSelector, SelectorOperator
 from lastcall_lab.apiserver import ApiServer
 from lastcall_lab.apiserver.server.in_process import InProcessTransport
 
@@ -51,14 +52,15 @@ class Cluster:
 
         self.access = KubeNamespaceAccess(self.client, self.namespace, addresses=addresses, execute=execute)
 
-    async def create_pod(self, address, *, namespace="shop", name=None, phase="Running", **spec):
+    async def create_pod(self, address, *, namespace="shop", name=None, phase="Running", labels=None, **spec):
         for kind, obj in (
             (NAMESPACES, {"metadata": {"name": namespace}}),
             (ACCOUNTS, {"metadata": {"name": "default"}}),
         ):
             with contextlib.suppress(LastcallError):
                 await self.client.create(kind, obj, namespace="" if kind is NAMESPACES else namespace)
-        body = {"metadata": {"name": name or unique()}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
+        spec = {"containers": [{"name": "c", "image": "i"}], **spec}
+        body = {"metadata": {"name": name or unique(), "labels": labels or {}}, "spec": spec}
         made = await self.client.create(PODS, body, namespace=namespace)
         return await self.set_address(made["metadata"]["name"], address, namespace=namespace, phase=phase)
 
@@ -195,6 +197,20 @@ async def test_a_pod_of_another_namespace_is_refused():
             with pytest.raises(RefusedForSafety, match="not of the GuardPolicy's namespace shop"):
                 await ask
         assert (seen, cluster.commands) == ([], [])
+
+
+async def test_pods_are_listed_of_the_namespace_alone_and_as_the_selector_says():
+    cluster = Cluster()
+    for name, labels in (("pd-1", {"app": "pd"}), ("pd-0", {"app": "pd", "tier": "a"}), ("kv-0", {"app": "kv"})):
+        await cluster.create_pod("10.9.0.1", name=name, labels=labels)
+    await cluster.create_pod("10.9.0.1", name="pd-2", labels={"app": "pd"}, namespace="other")
+    await cluster.create_pod("", name="pd-3", labels={"app": "pd"})
+    await cluster.create_pod("10.9.0.1", name="pd-4", labels={"app": "pd"}, phase="Failed")
+    everywhere = LabelSelector(match_labels={"app": "pd"})
+    assert [one.metadata.name for one in await cluster.access.list_pods(everywhere)] == ["pd-0", "pd-1"]
+    expression = Expression(key="tier", operator=SelectorOperator.DOES_NOT_EXIST)
+    narrower = LabelSelector(match_labels={"app": "pd"}, match_expressions=(expression,))
+    assert [one.metadata.name for one in await cluster.access.list_pods(narrower)] == ["pd-1"]
 
 
 async def test_an_address_that_the_pod_does_not_have_any_more_is_not_dialled():

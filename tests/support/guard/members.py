@@ -11,10 +11,10 @@ from lastcall.ports.guard import ExecResult, GuardedMember
 CAP = 64 * 1024
 
 
-def pod(number, name="redis", net="127.63.7"):
+def pod(number, name="redis", net="127.63.7", labels=None):
     """A pod of which each number has an address of its own."""
     return Pod(
-        metadata=ObjectMetadata(name=f"{name}-{number}", namespace="shop", uid=f"uid-{number}"),
+        metadata=ObjectMetadata(name=f"{name}-{number}", namespace="shop", uid=f"uid-{number}", labels=labels),
         spec=PodSpec(node_name="node-1"),
         status=PodStatus(
             phase="Running",
@@ -40,7 +40,8 @@ def gone(number, of=3, **rest):
 class Loopback:
     """``NamespaceAccess`` without rules, to whatever listens; commands are local processes with ``environment``."""
 
-    def __init__(self, environment=None, **secrets):
+    def __init__(self, environment=None, pods=(), **secrets):
+        self.pods = pods
         self.secrets = secrets
         self.environment = environment or {}
         self.commands = []
@@ -56,6 +57,9 @@ class Loopback:
             )
         except OSError as error:
             raise Unavailable(f"{pod.key}: {error}") from error
+
+    async def list_pods(self, selector):
+        return tuple(one for one in self.pods if selector.selects(one.metadata.labels or {}))
 
     async def read_secret(self, name, key):
         if name not in self.secrets:

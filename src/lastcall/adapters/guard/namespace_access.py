@@ -21,6 +21,7 @@ from lastcall.aio import timeout
 from lastcall.errors import ApiNotPermitted, LastcallError, NotFound, RefusedForSafety, Unavailable
 from lastcall.model.base import Facts
 from lastcall.model.pods import Pod
+from lastcall.model.selectors import LabelSelector
 from lastcall.ports.guard import ExecResult, MemberStream
 
 CONNECT_SECONDS = 3.0
@@ -46,7 +47,9 @@ class AddressPolicy:
 
 
 class KubeNamespaceAccess:
-    """Needs ``get`` of pods in the namespace, of the Secrets that are named there, and what ``execute`` needs."""
+    """Needs ``get`` and ``list`` of pods in the namespace, ``get`` of the Secrets that are named there, and what
+    ``execute`` needs.
+    """
 
     def __init__(self, client: Client, namespace: str, *, addresses: AddressPolicy, execute: PodExecutor) -> None:
         self._client = client
@@ -70,6 +73,17 @@ class KubeNamespaceAccess:
         except OSError as error:  # ssl.SSLError is one
             raise Unavailable(f"pod {pod.key}: port {port}: {_error_text(error)}") from error
         return _TcpStream(reader, writer, f"pod {pod.key}: port {port}")
+
+    async def list_pods(self, selector: LabelSelector) -> tuple[Pod, ...]:
+        """``NamespaceAccess.list_pods``. Errors are those of the API client."""
+        labels = ",".join(f"{key}={value}" for key, value in selector.match_labels.items())
+        found = await self._client.list(_PODS, namespace=self._namespace, labels=labels)
+        chosen = [
+            one
+            for one in found.items
+            if one.status.pod_ip and not one.is_finished and selector.selects(one.metadata.labels or {})
+        ]
+        return tuple(sorted(chosen, key=lambda one: one.metadata.name))
 
     async def read_secret(self, name: str, key: str) -> str:
         """``NamespaceAccess.read_secret``, without trailing line ends, which editors add."""
