@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from support.guard import etcd_servers, members, patroni_servers
+from support.guard import placement_driver_servers as placement
 from support.guard.redis_servers import Servers
 from support.guard.world import Application
 
@@ -19,6 +20,7 @@ from lastcall.adapters.guard.exec_provider import ExecProviderFactory
 from lastcall.adapters.guard.http_provider import HttpProviderFactory
 from lastcall.adapters.guard.patroni_provider import PatroniProviderFactory
 from lastcall.adapters.guard.redis_provider import RedisProviderFactory
+from lastcall.adapters.guard.tikv_provider import TikvProviderFactory
 from lastcall.adapters.host.clock import SystemClock
 
 PAGE = Path(__file__).parents[3] / "docs/how-to/guard-providers.md"
@@ -178,6 +180,27 @@ class PatroniBench(Bench):
         self._servers.thaw()
 
 
+class TikvBench(Bench):
+    """Three stores, and an emulated Placement Driver."""
+
+    net = placement.NET
+
+    def __init__(self, directory, ports):
+        self._servers = placement.PlacementDriverServers(ports())
+        self._factory = TikvProviderFactory()
+
+    def provider(self):
+        settings = {"pdSelector": placement.SELECTOR, "pdPort": self._servers.port, "timeoutSeconds": 1}
+        pods = [placement.pd_pod(number) for number in range(3)]
+        return self._factory.make_provider(settings, members.Loopback(pods=pods))
+
+    def silence(self):
+        self._servers.frozen.update(range(3))
+
+    def end(self):
+        self._servers.end()
+
+
 BENCHES = {
     "model": ModelBench,
     "http": HttpBench,
@@ -185,6 +208,7 @@ BENCHES = {
     "redis": RedisBench,
     "etcd": EtcdBench,
     "patroni": PatroniBench,
+    "tikv": TikvBench,
 }
 PROGRAMS = {"redis": "redis-server", "etcd": "etcd"}
 """Which program a bench needs."""

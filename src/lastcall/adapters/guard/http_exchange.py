@@ -19,6 +19,10 @@ _MOST_BYTES = 8 * MOST_BODY
 _READ = 16 * 1024
 
 
+class AnswerTooLarge(LastcallError):
+    """There is an answer, and it is not read to its end."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class HttpRequest:
     """A request without secrets in its ``title``, which messages name."""
@@ -67,7 +71,7 @@ class HttpAnswer:
         if not self._head_done and self._head_size > _MOST_HEAD:
             raise LastcallError(f"the answer's headers have more than {_MOST_HEAD} bytes")
         if len(self.body) > MOST_BODY:
-            raise LastcallError(f"the answer has more than {MOST_BODY} bytes")
+            raise AnswerTooLarge(f"the answer has more than {MOST_BODY} bytes")
         if self._headers.get("content-encoding", "identity").lower() not in ("", "identity"):
             raise LastcallError(f"the answer is compressed ({self._headers['content-encoding'][:20]!r})")
 
@@ -112,7 +116,7 @@ async def exchange(stream: MemberStream, request: HttpRequest) -> HttpAnswer:
         size += len(data)
         answer.feed(data)
         if size > _MOST_BYTES:
-            raise LastcallError(f"the answer has more than {_MOST_BYTES} bytes")
+            raise AnswerTooLarge(f"the answer has more than {_MOST_BYTES} bytes")
     if not answer.is_complete:
         raise Unavailable("the connection was closed before the answer was complete")
     return answer

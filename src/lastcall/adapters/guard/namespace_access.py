@@ -47,9 +47,7 @@ class AddressPolicy:
 
 
 class KubeNamespaceAccess:
-    """Needs ``get`` and ``list`` of pods in the namespace, ``get`` of the Secrets that are named there, and what
-    ``execute`` needs.
-    """
+    """Needs ``get`` and ``list`` of pods there, ``get`` of the Secrets that are named, and what ``execute`` needs."""
 
     def __init__(self, client: Client, namespace: str, *, addresses: AddressPolicy, execute: PodExecutor) -> None:
         self._client = client
