@@ -5,7 +5,7 @@ import re
 from msgspec.structs import replace
 
 from lastcall.model.pods import Container, ObjectMetadata, Pod, PodSpec, PodStatus, Volume
-from lastcall.names import GUARD_READY, MIRROR_ANNOTATION
+from lastcall.names import CONFIG_SOURCE, GUARD_READY, MIRROR_ANNOTATION
 
 _PLUGIN_DIRECTORY = re.compile(r"/plugins(_registry)?(/|$)")
 _NETWORK_DIRECTORY = re.compile(r"/cni(/|$)")
@@ -19,6 +19,14 @@ def runtime_uid(pod: Pod) -> str:
     pkg/kubelet/pod/mirror_client.go: CreateMirrorPod).
     """
     return (pod.metadata.annotations or {}).get(MIRROR_ANNOTATION) or pod.metadata.uid
+
+
+def is_static(pod: Pod) -> bool:
+    """Whether the node has this pod from elsewhere than the API, so that the pod's object there has another uid.
+
+    The runtime says so of a pod that it lists.
+    """
+    return (pod.metadata.annotations or {}).get(CONFIG_SOURCE, "api") != "api"
 
 
 def keep_essentials(pod: Pod) -> Pod:

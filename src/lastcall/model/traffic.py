@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 from msgspec import Meta
 
 from lastcall.model.base import Facts
+from lastcall.model.own_pods import is_static
 from lastcall.model.pods import Pod
 
 
@@ -23,9 +24,10 @@ class TrafficSettings(Facts, frozen=True):
 
 
 class PodReference(Facts, frozen=True):
-    """The pod behind an endpoint; ``uid`` is empty if the slice does not give it."""
+    """The pod behind an endpoint; ``name`` and ``uid`` are empty if the slice does not give them."""
 
     kind: str = ""
+    name: str = ""
     uid: str = ""
 
 
@@ -49,16 +51,32 @@ class EndpointSlice(Facts, frozen=True):
     endpoints: tuple[SliceEndpoint, ...] | None = None
 
 
-def uids_with_traffic(one: EndpointSlice) -> frozenset[str]:
-    """The UIDs of the pods that the slice names as ready and not terminating.
+class TrafficTargets(NamedTuple):
+    """The pods of a namespace that its EndpointSlices name as ready and not terminating, by uid and by name."""
+
+    uids: frozenset[str] = frozenset()
+    names: frozenset[str] = frozenset()
+
+    def includes(self, pod: Pod) -> bool:
+        """Whether the pod is one of them.
+
+        A static pod goes by its name, which no pod of another node has: the slices have the uid of its mirror pod.
+        """
+        return pod.metadata.name in self.names if is_static(pod) else pod.metadata.uid in self.uids
+
+
+def find_targets(slices: Iterable[EndpointSlice]) -> TrafficTargets:
+    """The pods that slices of one namespace name as ready and not terminating.
 
     A Service with publishNotReadyAddresses has ready endpoints until their pods are gone; ``terminating`` is true then.
     """
-    return frozenset(
-        endpoint.target_ref.uid
+    found = [
+        endpoint.target_ref
+        for one in slices
         for endpoint in one.endpoints or ()
         if endpoint.target_ref and endpoint.conditions.ready is not False and not endpoint.conditions.terminating
-    )
+    ]
+    return TrafficTargets(frozenset(one.uid for one in found), frozenset(one.name for one in found))
 
 
 def may_be_selected(pod: Pod) -> bool:

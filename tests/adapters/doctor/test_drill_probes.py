@@ -5,6 +5,7 @@ from random import Random
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from support.csi.volume_worlds import RealVolumeWorld
 
 from lastcall.adapters.doctor import drill_probes
@@ -17,6 +18,7 @@ from lastcall.doctor.facts import UnknownFact
 from lastcall.errors import Unavailable
 from lastcall.model.pods import Pod
 from lastcall.model.traffic import TrafficSettings
+from lastcall.names import CONFIG_SOURCE
 from lastcall_lab.apiserver import ApiServer
 from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode
 from lastcall_lab.apiserver.server.in_process import InProcessTransport
@@ -102,6 +104,20 @@ async def test_pods_that_services_send_traffic_to(server, monkeypatch):
         "traffic.settleSeconds",
         5.0,
     )
+
+
+async def test_a_static_pod_is_known_by_its_name(server):
+    """The slices have the uid of its mirror pod, the runtime that of its manifest."""
+    client = Client(InProcessTransport(server, ADMIN), manager="test")
+    target = {"kind": "Pod", "name": "pod-hash", "uid": "mirror"}
+    made = {"metadata": {"name": "dns"}, "addressType": "IPv4"}
+    await client.create(
+        ENDPOINT_SLICES, {**made, "endpoints": [{"addresses": ["10.0.0.9"], "targetRef": target}]}, namespace="shop"
+    )
+    static = pod("hash")
+    static = replace(static, metadata=replace(static.metadata, annotations={CONFIG_SOURCE: "file"}))
+    found = await gather_traffic(client, [pod("a"), pod("b"), static], TrafficSettings(), 0.5)
+    assert found.serving == {"a", "hash"}
 
 
 async def test_without_the_right_it_is_not_known(server):

@@ -128,7 +128,8 @@ class FaceCluster:
 
     async def make_slice(self, *lives):
         endpoints = [
-            {"addresses": ["10.0.0.1"], "targetRef": {"kind": "Pod", "uid": live.pod.metadata.uid}} for live in lives
+            {"addresses": ["10.0.0.1"], "targetRef": {"kind": "Pod", "name": metadata.name, "uid": metadata.uid}}
+            for metadata in (live.pod.metadata for live in lives)
         ]
         body = {"metadata": {"name": "web-1"}, "addressType": "IPv4", "endpoints": endpoints, "ports": []}
         await self.admin.create(ENDPOINT_SLICES, body, namespace="default")

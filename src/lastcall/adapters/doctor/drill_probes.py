@@ -1,7 +1,7 @@
 """Asks, without a change, what a shutdown of this node would depend on: Services, volumes and their drivers."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from lastcall.adapters.csi.driver_calls import CsiDrivers
@@ -15,7 +15,7 @@ from lastcall.doctor.facts import UnknownFact
 from lastcall.errors import Unavailable
 from lastcall.model.node_volumes import MountedVolume
 from lastcall.model.pods import Pod
-from lastcall.model.traffic import EndpointSlice, TrafficSettings, uids_with_traffic
+from lastcall.model.traffic import EndpointSlice, TrafficSettings, find_targets
 
 _SLICES = ENDPOINT_SLICES.with_shape(EndpointSlice)
 
@@ -27,16 +27,18 @@ async def gather_traffic(
 
     ``default_seconds`` is the settle time that counts if none is configured and kube-proxy does not tell.
     """
-    serving = await await_probe(_list_serving(client, sorted({pod.metadata.namespace for pod in pods})))
+    serving = await await_probe(_list_serving(client, pods))
     if isinstance(serving, UnknownFact):
         return serving
     seconds, source = await _settle_time(settings, default_seconds)
     return TrafficFacts(serving=serving, settle_seconds=seconds, source=source, limit_seconds=settings.limit_seconds)
 
 
-async def _list_serving(client: Client, namespaces: Iterable[str]) -> frozenset[str]:
+async def _list_serving(client: Client, pods: Sequence[Pod]) -> frozenset[str]:
+    namespaces = sorted({pod.metadata.namespace for pod in pods})
     lists = await asyncio.gather(*(client.list(_SLICES, namespace=namespace) for namespace in namespaces))
-    return frozenset().union(*(uids_with_traffic(one) for found in lists for one in found.items))
+    targets = {namespace: find_targets(found.items) for namespace, found in zip(namespaces, lists, strict=True)}
+    return frozenset(pod.metadata.uid for pod in pods if targets[pod.metadata.namespace].includes(pod))
 
 
 async def _settle_time(settings: TrafficSettings, default_seconds: float) -> tuple[float, str]:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from lastcall import names
 from lastcall.adapters.kube.client import STRATEGIC, Client
 from lastcall.adapters.kube.resources import ATTACHMENTS, EVENTS, LEASES, NODES, PODS, WrittenObject
 from lastcall.aio import timeout
 from lastcall.errors import AlreadyExists, NotFound, Unavailable
+from lastcall.model.own_pods import is_static
 from lastcall.model.pods import Pod
 from lastcall.model.shutdown_node import ShutdownNode
 from lastcall.model.volumes import attachment_name
@@ -93,7 +93,7 @@ class KubeNodeObjects:
 
     async def patch_pod_status(self, pod: Pod, patch: Mapping[str, Any]) -> None:
         """Strategic merge patch of the pod's status; a uid in the patch is a precondition."""
-        uid = _api_uid(pod)
+        uid = "" if is_static(pod) else pod.metadata.uid  # a mirror pod has another uid, and a name of this node only
         body = {**patch, **({"metadata": {"uid": uid}} if uid else {})}
         where = pod.metadata
         with _answer_in_time():
@@ -139,12 +139,6 @@ class KubeNodeObjects:
         with _answer_in_time(), contextlib.suppress(AlreadyExists):
             async with timeout(ANSWER_SECONDS):
                 await self._client.create(_EVENTS, event, namespace=EVENT_NAMESPACE)
-
-
-def _api_uid(pod: Pod) -> str:
-    """The uid of the pod's object; "" for a static pod, whose mirror pod has another uid and a name of this node only."""
-    source = (pod.metadata.annotations or {}).get(names.CONFIG_SOURCE, "api")
-    return pod.metadata.uid if source == "api" else ""
 
 
 @contextlib.contextmanager

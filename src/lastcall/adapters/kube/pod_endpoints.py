@@ -16,7 +16,7 @@ from lastcall.adapters.kube.resources import ENDPOINT_SLICES
 from lastcall.aio import Signal, cancel_and_wait
 from lastcall.errors import ApiNotPermitted, LastcallError
 from lastcall.model.pods import Pod
-from lastcall.model.traffic import EndpointSlice, uids_with_traffic
+from lastcall.model.traffic import EndpointSlice, TrafficTargets, find_targets
 from lastcall.ports.node import Clock
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class KubePodEndpoints:
         self._clock = clock
         self._random = random
         self._namespaces: dict[str, asyncio.Task[None]] = {}
-        self._ready: dict[str, frozenset[str]] = {}
+        self._ready: dict[str, TrafficTargets] = {}
         self._changed = Signal()
 
     def start(self, namespaces: Iterable[str]) -> None:
@@ -45,9 +45,9 @@ class KubePodEndpoints:
                 self._namespaces[namespace] = asyncio.create_task(self._follow(namespace), name=f"slices {namespace}")
 
     def receives_traffic(self, pod: Pod) -> bool | None:
-        """By the pod's uid; a pod in no slice receives no traffic through Services."""
+        """A pod in no slice receives no traffic through Services."""
         ready = self._ready.get(pod.metadata.namespace)
-        return None if ready is None else pod.metadata.uid in ready
+        return None if ready is None else ready.includes(pod)
 
     def next_change(self) -> "asyncio.Future[None]":
         """Done at the next list or change of any started namespace."""
@@ -69,10 +69,9 @@ class KubePodEndpoints:
                 async for change in changes:
                     synced = synced or change.kind is ChangeKind.SYNCED
                     if synced:
-                        slices = informer.objects.values()
-                        self._set_ready(namespace, frozenset().union(*map(uids_with_traffic, slices)))
+                        self._set_ready(namespace, find_targets(informer.objects.values()))
         else:
-            self._set_ready(namespace, frozenset())
+            self._set_ready(namespace, TrafficTargets())
 
     async def _list_once(self, client: Client, namespace: str) -> bool:
         """The first look, for which SIGTERMs wait; returns whether the rights are there.
@@ -80,8 +79,7 @@ class KubePodEndpoints:
         A failure that may pass is left to the informer, which lists again before it watches.
         """
         try:
-            slices = (await client.list(_SLICES, namespace=namespace)).items
-            self._set_ready(namespace, frozenset().union(*map(uids_with_traffic, slices)))
+            self._set_ready(namespace, find_targets((await client.list(_SLICES, namespace=namespace)).items))
         except ApiNotPermitted as error:
             log.info("no SIGTERM waits for EndpointSlices in %s: %s", namespace, error)
             return False
@@ -89,6 +87,6 @@ class KubePodEndpoints:
             log.debug("EndpointSlices in %s: %s", namespace, error)
         return True
 
-    def _set_ready(self, namespace: str, uids: frozenset[str]) -> None:
-        self._ready[namespace] = uids
+    def _set_ready(self, namespace: str, found: TrafficTargets) -> None:
+        self._ready[namespace] = found
         self._changed.set()

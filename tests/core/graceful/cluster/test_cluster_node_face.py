@@ -268,6 +268,33 @@ async def test_sigterm_waits_until_the_slices_are_without_the_pod_and_settle(clu
 
 
 @in_cluster
+async def test_sigterm_of_a_static_pod_waits_for_the_slices_that_name_its_mirror_pod(cluster):
+    """The node knows it by another uid."""
+    mirror = await cluster.make_pod("dns-n1", owner="Node")
+    await cluster.make_slice(mirror)
+    metadata = replace(mirror.pod.metadata, uid="hash", annotations={names.CONFIG_SOURCE: "file"})
+    live = replace(mirror, pod=replace(mirror.pod, metadata=metadata))
+    await cluster.face.begin_shutdown(100)
+    cluster.face.expect_pods({"default"})
+    begun = cluster.clock.boottime()
+    withdrawal = asyncio.create_task(cluster.withdraw(0.4))
+    await cluster.face.begin_pod(live, 30.0, begun + 2)
+    assert cluster.clock.boottime() - begun == pytest.approx(0.5, abs=0.05)
+    assert await cluster.exists("dns-n1")
+    await cancel_and_wait(withdrawal)
+
+
+@in_cluster
+async def test_a_static_pod_of_no_service_waits_for_nothing(cluster):
+    mirror, other = await cluster.make_pod("etcd-n1", owner="Node"), await cluster.make_pod("dns-n1", owner="Node")
+    await cluster.make_slice(other)
+    metadata = replace(mirror.pod.metadata, uid="hash", annotations={names.CONFIG_SOURCE: "file"})
+    cluster.face.expect_pods({"default"})
+    await cluster.face.begin_pod(replace(mirror, pod=replace(mirror.pod, metadata=metadata)), 30.0, 2.0)
+    assert cluster.clock.boottime() < 0.1
+
+
+@in_cluster
 async def test_the_wait_for_traffic_is_bounded(cluster):
     live = await cluster.make_pod("web")
     await cluster.make_slice(live)
