@@ -1,6 +1,7 @@
 """What a node's volumes promise: with a real CSI driver and real mounts, and in memory."""
 
 import os
+from pathlib import Path
 
 import pytest
 from support.csi.volume_worlds import FakeVolumeWorld, RealVolumeWorld
@@ -92,6 +93,30 @@ async def test_sub_paths_are_unmounted(world):
     await world.volumes.unpublish(volume, 60)
     await world.volumes.forget(volume, staged=False)
     assert list(await world.volumes.list_volumes("u1")) == []
+
+
+@pytest.mark.skipif(not Path("/dev/loop-control").exists(), reason="block devices of the tests are loop devices")
+async def test_a_block_device_is_unmapped_step_by_step(world):
+    volume = await world.mount("u1", "pv-1", "vol-1", block=True)
+    assert list(await world.volumes.list_volumes("u1")) == [volume]
+    assert (volume.is_block, volume.problem) == (True, "")
+    state = await world.volumes.read_state(volume)
+    assert len(state.subpaths) == len(state.filesystems) == 1
+    assert state.target
+    assert state.has_stage
+    assert (state.users, state.elsewhere) == ((), ())
+    await world.volumes.unmount_subpaths(state.subpaths)
+    assert (await world.volumes.read_state(volume)).subpaths == ()
+    for _ in range(2):
+        await world.volumes.unpublish(volume, 60)
+        assert (await world.volumes.read_state(volume)).target == ""
+    for _ in range(2):
+        await world.volumes.unstage(volume, 60)
+        assert (await world.volumes.read_state(volume)).has_stage
+    for _ in range(2):
+        await world.volumes.forget(volume, staged=True)
+        assert list(await world.volumes.list_volumes("u1")) == []
+        assert not (await world.volumes.read_state(volume)).has_stage
 
 
 async def test_a_mount_of_its_file_system_elsewhere_is_seen_also_after_its_own_mounts(world):

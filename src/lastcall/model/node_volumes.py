@@ -11,7 +11,7 @@ class MountedVolume(Facts, frozen=True):
 
     ``name`` is the PersistentVolume's, or the pod's own for a volume that is defined in the pod (``inline``).
     ``driver`` and ``handle`` are those of CSI; ``problem`` says why the agent cannot unmount it, "" if it can.
-    ``path`` is its directory.
+    ``path`` is its directory, or the link to its device if the pod uses it as a block device (``is_block``).
     """
 
     uid: str
@@ -21,6 +21,7 @@ class MountedVolume(Facts, frozen=True):
     driver: str = ""
     handle: str = ""
     inline: bool = False
+    is_block: bool = False
     problem: str = ""
 
     @property
@@ -42,8 +43,9 @@ class Filesystem(Facts, frozen=True):
 
 
 class VolumeState(Facts, frozen=True):
-    """How far a volume is unmounted; all paths are mount points.
+    """How far a volume is unmounted; all paths are mount points, or of a block device.
 
+    ``subpaths`` are the kubelet's own mounts: of parts for subPath, or of a block device.
     ``users`` are the uids of other pods whose directories on this node refer to the volume. ``filesystems`` are those that
     its mounts show, or have shown at an earlier look. ``elsewhere`` are further mount points of them, without those of
     other volumes.

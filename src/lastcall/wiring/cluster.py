@@ -57,7 +57,7 @@ async def cluster_node_face(
             KubePodEndpoints(reader, clock, Random()),  # noqa: S311 - spreads retries
             KubeProxyMetrics(),
             KubePodOwners(reader),
-            volumes=CsiNodeVolumes(KubeletDirectories(kubelet_root), HostUnmount(clock).unmount_paths),
+            volumes=CsiNodeVolumes(KubeletDirectories(kubelet_root), HostUnmount(clock)),
             find_pod=find_pod,
             boot_id=boot_id(),
             traffic=traffic,

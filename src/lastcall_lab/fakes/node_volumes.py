@@ -28,10 +28,18 @@ class FakeNodeVolumes:
         self.seconds = 0.0
 
     def mount(
-        self, uid: str, name: str, handle: str, *, inline: bool = False, subpath: bool = False, problem: str = ""
+        self,
+        uid: str,
+        name: str,
+        handle: str,
+        *,
+        inline: bool = False,
+        subpath: bool = False,
+        block: bool = False,
+        problem: str = "",
     ) -> MountedVolume:
         """Mounts a volume for a pod, as a kubelet does."""
-        path = f"/pods/{uid}/volumes/{name}"
+        path = f"/pods/{uid}/{'volumeDevices' if block else 'volumes'}/{name}"
         volume = MountedVolume(
             uid=uid,
             name=name,
@@ -40,6 +48,7 @@ class FakeNodeVolumes:
             driver="" if problem else DRIVER,
             handle="" if problem else handle,
             inline=inline,
+            is_block=block,
             problem=problem,
         )
         self._directories.setdefault(uid, {})[name] = volume
@@ -48,6 +57,8 @@ class FakeNodeVolumes:
             self._stages[handle] = True
         if subpath:
             self._subpaths[path] = (f"/pods/{uid}/volume-subpaths/{name}/0",)
+        if block:
+            self._subpaths[path] = (f"/plugins/volumeDevices/{name}/dev/{uid}",)
         return volume
 
     def add_pod(self, uid: str) -> None:

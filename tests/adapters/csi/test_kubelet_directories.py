@@ -60,12 +60,48 @@ def test_a_volume_of_another_kind_cannot_be_unmounted(root, plugin):
     assert volume.title == f"pv-1 ({plugin.replace('~', '/')})"
 
 
-def test_a_block_device_cannot_be_unmounted(root):
-    directory = root / "pods/u1/volumeDevices/kubernetes.io~csi"
+def add_device(root, plugin, name, data=None, *, uid="u1"):
+    directory = root / "pods" / uid / "volumeDevices" / plugin
     directory.mkdir(parents=True)
-    (directory / "pv-1").symlink_to("/nowhere")
+    (directory / name).symlink_to("/nowhere")
+    if data is not None:
+        file = root / "plugins/kubernetes.io/csi/volumeDevices" / name / "data" / "vol_data.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(data if isinstance(data, str) else json.dumps(data))
+    return directory / name
+
+
+def test_a_block_device_of_csi(root):
+    link = add_device(root, "kubernetes.io~csi", "pv-1", DATA)
     [volume] = listed(root)
-    assert "block volumes" in volume.problem
+    assert (volume.driver, volume.handle, volume.name, volume.path) == ("d.example.com", "vol-1", "pv-1", str(link))
+    assert (volume.is_block, volume.problem) == (True, "")
+    devices = root / "plugins/kubernetes.io/csi/volumeDevices"
+    directories = KubeletDirectories(str(root))
+    assert directories.target_path(volume) == devices / "publish/pv-1/u1"
+    assert directories.stage_path(volume) == devices / "staging/pv-1"
+    assert directories.kubelet_mounts(volume) == devices / "pv-1/dev/u1"
+
+
+def test_a_block_device_of_another_kind_cannot_be_unmapped(root):
+    add_device(root, "kubernetes.io~iscsi", "pv-1")
+    [volume] = listed(root)
+    assert volume.problem == "the agent cannot unmap block devices of kubernetes.io/iscsi"
+
+
+@pytest.mark.parametrize("data", [None, "{", {"driverName": "d"}])
+def test_a_block_device_with_a_damaged_file_is_a_problem(root, data):
+    add_device(root, "kubernetes.io~csi", "pv-1", data)
+    [volume] = listed(root)
+    assert "pv-1/data/vol_data.json" in volume.problem
+
+
+def test_block_devices_of_all_pods_are_found(root):
+    add_device(root, "kubernetes.io~csi", "pv-1", DATA)
+    add_device(root, "kubernetes.io~csi", "pv-1", uid="u2")
+    add_device(root, "kubernetes.io~csi", "left-over", uid="u3")
+    found = KubeletDirectories(str(root)).list_csi_volumes()
+    assert [(one.uid, one.name, one.is_block) for one in found] == [("u1", "pv-1", True), ("u2", "pv-1", True)]
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,13 @@
 
 import asyncio
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from support.csi.volume_worlds import RealVolumeWorld, unmount_here
+from support.csi.volume_worlds import RealVolumeWorld, ThisHost
 
 from lastcall.adapters.csi.kubelet_directories import KubeletDirectories
 from lastcall.adapters.csi.node_volumes import CsiNodeVolumes
@@ -16,6 +17,10 @@ from lastcall.errors import Unavailable
 from lastcall.graceful.cluster.volume_unmounting import VolumeUnmounting
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting file systems needs root")
+
+needs_loops = pytest.mark.skipif(
+    not Path("/dev/loop-control").exists(), reason="block devices of the tests are loop devices"
+)
 
 LOOK = """
 import asyncio, sys
@@ -37,6 +42,12 @@ def world(request):
     made = RealVolumeWorld(**getattr(request, "param", {}))
     yield made
     made.close()
+
+
+def attached_below(world):
+    """The files below the world's directory that loop devices are attached to."""
+    files = [path.read_text().rstrip("\n") for path in Path("/sys/block").glob("loop*/loop/backing_file")]
+    return [file for file in files if file.startswith(f"{world.directory}/")]
 
 
 async def unmount(world, uid="u1", seconds=60.0):
@@ -70,6 +81,50 @@ async def test_all_is_unmounted_and_only_the_pods_directory_stays(world):
     ]
 
 
+@needs_loops
+async def test_of_a_block_device_nothing_stays_and_nobody_has_it_open(world):
+    """The driver detaches it only if the kubelet does not keep it open."""
+    await world.mount("u1", "pv-1", "vol-1", block=True)
+    [done] = await unmount(world)
+    assert (done.problem, done.is_released) == ("", True)
+    assert attached_below(world) == []
+    assert left_over(world) == [
+        "plugins/kubernetes.io",
+        "plugins/kubernetes.io/csi",
+        "plugins/kubernetes.io/csi/volumeDevices",
+        "plugins/kubernetes.io/csi/volumeDevices/publish",
+        "plugins/kubernetes.io/csi/volumeDevices/staging",
+        "pods/u1",
+        "pods/u1/volumeDevices",
+        "pods/u1/volumeDevices/kubernetes.io~csi",
+    ]
+
+
+@needs_loops
+async def test_a_block_device_that_another_pod_uses_stays_staged(world):
+    await world.mount("u1", "pv-1", "vol-1", block=True)
+    other = await world.mount("u2", "pv-1", "vol-1", block=True)
+    [done] = await unmount(world)
+    assert (done.problem, done.is_released) == ("", False)
+    state = await world.volumes.read_state(other)
+    assert state.target
+    assert len(attached_below(world)) == 2, "of the driver, and of the other pod"
+    [done] = await unmount(world, "u2")
+    assert (done.problem, done.is_released) == ("", True)
+    assert attached_below(world) == []
+
+
+@needs_loops
+async def test_a_device_that_a_driver_has_made_instead_of_a_mount_has_to_go_too(world):
+    volume = await world.mount("u1", "pv-1", "vol-1", block=True)
+    await world.volumes.unmount_subpaths((await world.volumes.read_state(volume)).subpaths)
+    target = str(world.directories.target_path(volume))
+    subprocess.run(["umount", target], check=True)
+    Path(target).unlink()
+    os.mknod(target, 0o600 | stat.S_IFBLK, os.makedev(7, 0))
+    assert (await world.volumes.read_state(volume)).target == target
+
+
 @pytest.mark.parametrize("world", [{"registered": True}], indirect=True)
 async def test_a_socket_at_another_place_is_found_by_its_registration(world):
     await world.mount("u1", "pv-1", "vol-1")
@@ -81,7 +136,7 @@ async def test_a_root_directory_behind_a_symbolic_link(world, tmp_path):
     volume = await world.mount("u1", "pv-1", "vol-1")
     link = tmp_path / "kubelet"
     link.symlink_to(world.root)
-    volumes = CsiNodeVolumes(KubeletDirectories(str(link)), unmount_here)
+    volumes = CsiNodeVolumes(KubeletDirectories(str(link)), ThisHost())
     [same] = await volumes.list_volumes("u1")
     state = await volumes.read_state(same)
     assert state == await world.volumes.read_state(volume)

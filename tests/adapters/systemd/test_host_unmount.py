@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.host import service_manager
 
+from lastcall.adapters.csi.loop_devices import list_loop_devices
 from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.systemd.host_unmount import HostUnmount
 from lastcall.adapters.systemd.units import SystemdUnits
@@ -78,6 +79,23 @@ async def test_what_cannot_be_unmounted_stays_and_may_be_tried_again(host):
     for _ in range(10):
         await unmount.unmount_paths([str(host / "var/lib/a")])  # busy, because another file system is mounted in it
     assert len(await mounted_paths(host, address, "after")) == 2
+
+
+@pytest.mark.skipif(not Path("/dev/loop-control").exists(), reason="this machine has no loop devices")
+async def test_loop_devices_are_detached(host):
+    address = f"unix:path={host}/run/user/bus"
+    await reach_manager(address)
+    file = host / "image"
+    file.write_bytes(bytes(1 << 20))
+    device = await asyncio.to_thread(attach_loop, file)
+    assert await asyncio.to_thread(list_loop_devices, [str(file)]) == [device]
+    await HostUnmount(SystemClock(), lambda: SystemdUnits.open(address)).detach_loops([device])
+    assert await asyncio.to_thread(list_loop_devices, [str(file)]) == []
+
+
+def attach_loop(file):
+    done = subprocess.run(["losetup", "--find", "--show", file], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 async def test_without_systemd_it_is_unavailable():

@@ -1,6 +1,8 @@
 # ruff: noqa: N802 - the names are those of the CSI
 """A small CSI driver: each volume is a tmpfs at its staging path, bind-mounted at its target paths.
 
+Below a directory ``volumeDevices`` it is a loop device instead, whose file is in DIRECTORY.
+
     python driver_program.py NAME SOCKET DIRECTORY [REGISTRATION_SOCKET]
 
 Appends a line for each call to DIRECTORY/calls. DIRECTORY/behaviour has lines ``METHOD VERB``: the verb is ``hang``,
@@ -17,6 +19,7 @@ from grpclib.exceptions import GRPCError
 from grpclib.server import Server, Stream
 
 from lastcall.adapters.csi.api import csi_grpc, csi_pb2, registration_grpc, registration_pb2
+from lastcall.adapters.csi.loop_devices import list_loop_devices
 
 
 class Node(csi_grpc.NodeBase):
@@ -25,13 +28,21 @@ class Node(csi_grpc.NodeBase):
 
     async def NodeStageVolume(self, stream: Stream) -> None:
         request = await stream.recv_message()
-        if await self.acts("NodeStageVolume", request.volume_id) and not is_mounted(request.staging_target_path):
+        if not await self.acts("NodeStageVolume", request.volume_id):
+            pass
+        elif is_block(request.staging_target_path):
+            self.attach_device(request.volume_id)
+        elif not is_mounted(request.staging_target_path):
             mount("-t", "tmpfs", "-o", "size=1m", f"csi-{request.volume_id}", request.staging_target_path)
         await stream.send_message(csi_pb2.NodeStageVolumeResponse())
 
     async def NodeUnstageVolume(self, stream: Stream) -> None:
         request = await stream.recv_message()
-        if await self.acts("NodeUnstageVolume", request.volume_id) and is_mounted(request.staging_target_path):
+        if not await self.acts("NodeUnstageVolume", request.volume_id):
+            pass
+        elif is_block(request.staging_target_path):
+            self.detach_device(request.volume_id)
+        elif is_mounted(request.staging_target_path):
             run("umount", request.staging_target_path)
         await stream.send_message(csi_pb2.NodeUnstageVolumeResponse())
 
@@ -39,8 +50,10 @@ class Node(csi_grpc.NodeBase):
         request = await stream.recv_message()
         target = Path(request.target_path)
         if await self.acts("NodePublishVolume", request.volume_id) and not is_mounted(request.target_path):
-            target.mkdir(exist_ok=True)
-            mount("--bind", request.staging_target_path, request.target_path)
+            block = is_block(request.target_path)
+            target.touch() if block else target.mkdir(exist_ok=True)
+            source = self.device_of(request.volume_id) if block else request.staging_target_path
+            mount("--bind", source, request.target_path)
         await stream.send_message(csi_pb2.NodePublishVolumeResponse())
 
     async def NodeUnpublishVolume(self, stream: Stream) -> None:
@@ -48,8 +61,9 @@ class Node(csi_grpc.NodeBase):
         if await self.acts("NodeUnpublishVolume", request.volume_id):
             if is_mounted(request.target_path):
                 run("umount", request.target_path)
-            if Path(request.target_path).is_dir():
-                Path(request.target_path).rmdir()
+            target = Path(request.target_path)
+            if target.exists():
+                target.rmdir() if target.is_dir() else target.unlink()
         await stream.send_message(csi_pb2.NodeUnpublishVolumeResponse())
 
     async def NodeGetCapabilities(self, stream: Stream) -> None:
@@ -62,6 +76,24 @@ class Node(csi_grpc.NodeBase):
     async def NodeGetInfo(self, stream: Stream) -> None:
         await stream.recv_message()
         await stream.send_message(csi_pb2.NodeGetInfoResponse(node_id="this-node"))
+
+    def device_of(self, volume: str) -> str:
+        """The loop device of the volume's file; "" if there is none."""
+        return "".join(list_loop_devices([str(self.directory / f"{volume}.img")]))
+
+    def attach_device(self, volume: str) -> None:
+        file = self.directory / f"{volume}.img"
+        if not file.exists():
+            file.write_bytes(bytes(1 << 20))
+        if not self.device_of(volume):
+            run("losetup", "--find", str(file))
+
+    def detach_device(self, volume: str) -> None:
+        """The kernel keeps a device that somebody has open, and detaches it later."""
+        if device := self.device_of(volume):
+            run("losetup", "--detach", device)
+        if self.device_of(volume):
+            raise GRPCError(Status.INTERNAL, f"{device} is in use")
 
     async def acts(self, method: str, volume: str) -> bool:
         """Records the call and behaves as the file demands; whether the call shall do its work."""
@@ -92,6 +124,10 @@ class Registration(registration_grpc.RegistrationBase):
     async def NotifyRegistrationStatus(self, stream: Stream) -> None:
         await stream.recv_message()
         await stream.send_message(registration_pb2.RegistrationStatusResponse())
+
+
+def is_block(path: str) -> bool:
+    return "volumeDevices" in Path(path).parts
 
 
 def is_mounted(path: str) -> bool:

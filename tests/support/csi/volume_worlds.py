@@ -1,6 +1,7 @@
 """Worlds with mounted CSI volumes: in memory, and with a real driver process and real mounts."""
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -70,14 +71,16 @@ class RealVolumeWorld:
             [sys.executable, str(PROGRAM), *arguments], env={**os.environ, "PYTHONPATH": str(SOURCES)}
         )
         self.directories = KubeletDirectories(str(self.root))
-        self.volumes = CsiNodeVolumes(self.directories, unmount_here)
+        self.volumes = CsiNodeVolumes(self.directories, ThisHost())
         end = time.monotonic() + 60
         while not (directory / "ready").exists():
             assert self.driver.poll() is None
             assert time.monotonic() < end
             time.sleep(0.02)
 
-    async def mount(self, uid, name, handle, *, inline=False, subpath=False):
+    async def mount(self, uid, name, handle, *, inline=False, subpath=False, block=False):
+        if block:
+            return await self._map(uid, name, handle)
         directory = self.root / "pods" / uid / "volumes" / "kubernetes.io~csi" / name
         directory.mkdir(parents=True)
         mode = "Ephemeral" if inline else "Persistent"
@@ -91,6 +94,36 @@ class RealVolumeWorld:
             return volume
         stage.mkdir(parents=True, exist_ok=True)
         (stage.parent / "vol_data.json").write_text(json.dumps(data))
+        await self._publish(handle, stage, target)
+        if subpath:
+            mount_point = self.directories.kubelet_mounts(volume) / "main" / "0"
+            mount_point.mkdir(parents=True)
+            (target / "part").mkdir()
+            subprocess.run(["mount", "--bind", str(target / "part"), str(mount_point)], check=True)
+        return volume
+
+    async def _map(self, uid, name, handle):
+        """As a kubelet maps a block device."""
+        devices = self.root / "plugins/kubernetes.io/csi/volumeDevices"
+        stage, target, bound = (
+            devices / "staging" / name,
+            devices / "publish" / name / uid,
+            devices / name / "dev" / uid,
+        )
+        data, link = devices / name / "data", self.root / "pods" / uid / "volumeDevices/kubernetes.io~csi" / name
+        for directory in (stage, target.parent, bound.parent, data, link.parent):
+            directory.mkdir(parents=True, exist_ok=True)
+        (data / "vol_data.json").write_text(
+            json.dumps({"driverName": DRIVER, "volumeHandle": handle, "specVolID": name})
+        )
+        await self._publish(handle, stage, target)
+        bound.touch()
+        subprocess.run(["mount", "--bind", str(target), str(bound)], check=True)
+        subprocess.run(["losetup", "--find", str(bound)], check=True)
+        link.symlink_to(target)
+        return next(one for one in await self.volumes.list_volumes(uid) if one.name == name)
+
+    async def _publish(self, handle, stage, target):
         channel = Channel(path=str(self.socket))
         try:
             node = csi_grpc.NodeStub(channel)
@@ -99,12 +132,6 @@ class RealVolumeWorld:
             await node.NodePublishVolume(csi_pb2.NodePublishVolumeRequest(**paths, target_path=str(target)))
         finally:
             channel.close()
-        if subpath:
-            mount_point = self.directories.subpath_directory(volume) / "main" / "0"
-            mount_point.mkdir(parents=True)
-            (target / "part").mkdir()
-            subprocess.run(["mount", "--bind", str(target / "part"), str(mount_point)], check=True)
-        return volume
 
     async def mount_elsewhere(self, volume):
         path = self.directory / "other place"
@@ -129,6 +156,7 @@ class RealVolumeWorld:
 
     def close(self):
         self.stop_driver()
+        detach_loops_below(self.directory)
         mounts = [line.split(" ")[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
         for path in reversed([path.replace("\\040", " ") for path in mounts]):
             if path.startswith(f"{self.directory}/"):
@@ -136,5 +164,21 @@ class RealVolumeWorld:
         shutil.rmtree(self.directory)
 
 
-async def unmount_here(paths):
-    await asyncio.to_thread(subprocess.run, ["umount", *paths], check=True)
+def detach_loops_below(directory):
+    """Those whose files are in the directory or below; one that another keeps open goes with that one."""
+    for device in sorted(Path("/sys/block").glob("loop*"), reverse=True):
+        with contextlib.suppress(FileNotFoundError):
+            if (device / "loop/backing_file").read_text().startswith(f"{directory}/"):
+                subprocess.run(["losetup", "--detach", f"/dev/{device.name}"], check=True)
+
+
+class ThisHost:
+    """What a host does, in this mount namespace."""
+
+    @staticmethod
+    async def unmount_paths(paths):
+        await asyncio.to_thread(subprocess.run, ["umount", *paths], check=True)
+
+    @staticmethod
+    async def detach_loops(devices):
+        await asyncio.to_thread(subprocess.run, ["losetup", "--detach", *devices], check=True)

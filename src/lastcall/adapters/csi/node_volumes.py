@@ -1,12 +1,16 @@
 """``ports.volumes.NodeVolumes`` by the kubelet's data on the disk, the mount table, and the CSI drivers."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import os
+import stat
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
+from typing import Protocol
 
 from lastcall.adapters.csi.driver_calls import CsiDrivers
 from lastcall.adapters.csi.kubelet_directories import KubeletDirectories
+from lastcall.adapters.csi.loop_devices import list_loop_devices
 from lastcall.adapters.csi.mount_table import (
     MountPoint,
     is_below,
@@ -20,17 +24,26 @@ from lastcall.model.node_volumes import Filesystem, MountedVolume, VolumeState
 
 MOUNT_TABLE = Path("/proc/self/mountinfo")
 
-UnmountPaths = Callable[[Sequence[str]], Awaitable[None]]
-"""Unmounts paths in the host's mount namespace: the agent's own may be another one."""
+
+class HostMounts(Protocol):
+    """What is undone on the host: the agent's own mount namespace may be another one, without the host's devices."""
+
+    async def unmount_paths(self, paths: Sequence[str]) -> None:
+        """Unmounts the paths, in this order."""
+        ...
+
+    async def detach_loops(self, devices: Sequence[str]) -> None:
+        """Detaches loop devices from their files."""
+        ...
 
 
 class CsiNodeVolumes:
     """The volumes of the kubelet with this root directory. Files are read in threads: a disk may be slow."""
 
-    def __init__(self, directories: KubeletDirectories, unmount_paths: UnmountPaths) -> None:
+    def __init__(self, directories: KubeletDirectories, host: HostMounts) -> None:
         self._directories = directories
         self._drivers = CsiDrivers(directories.root)
-        self._unmount_paths = unmount_paths
+        self._host = host
 
     async def list_volumes(self, uid: str) -> Sequence[MountedVolume]:
         """From the pod's directory."""
@@ -41,8 +54,14 @@ class CsiNodeVolumes:
         return await asyncio.to_thread(self._read_state, volume, known)
 
     async def unmount_subpaths(self, paths: Sequence[str]) -> None:
-        """Calls ``unmount_paths``."""
-        await self._unmount_paths(paths)
+        """First detaches the loop devices that keep block devices open."""
+        try:
+            loops = await asyncio.to_thread(list_loop_devices, paths)
+        except OSError as error:
+            raise Unavailable(f"{error.filename}: {error.strerror}") from error
+        if loops:
+            await self._host.detach_loops(loops)
+        await self._host.unmount_paths(paths)
 
     async def unpublish(self, volume: MountedVolume, within: float) -> None:
         """Calls the driver."""
@@ -65,26 +84,28 @@ class CsiNodeVolumes:
         try:
             mounts = parse_mounts(MOUNT_TABLE.read_text())
             others = [one for one in self._directories.list_csi_volumes() if not _is_same_directory(one, volume)]
-            has_stage = self._directories.stage_path(volume).parent.exists() if volume.driver else False
+            has_stage = self._directories.has_stage(volume) if volume.driver else False
         except (OSError, ValueError) as error:
             raise Unavailable(f"the mounts of {volume.title} are not known: {error}") from error
-        target, stage, subpaths = self._directories.real_paths(
+        target, stage, kubelets = self._directories.real_paths(
             self._directories.target_path(volume),
             self._directories.stage_path(volume) if volume.driver else self._directories.target_path(volume),
-            self._directories.subpath_directory(volume),
+            self._directories.kubelet_mounts(volume),
         )
-        own = [*mounts_at(mounts, target), *mounts_at(mounts, stage)]
+        staged = list(mounts_below(mounts, stage))  # of a block device the driver may mount files in its directory
+        own = [*mounts_at(mounts, target), *(staged if volume.is_block else mounts_at(mounts, stage))]
+        own += mounts_at(mounts, kubelets)
         filesystems = frozenset(mount.filesystem for mount in own) | known
         elsewhere = [mount.path for mount in mounts if shares_filesystem(mount, filesystems)]
-        elsewhere = _outside(elsewhere, (target, stage, subpaths))
+        elsewhere = _outside(elsewhere, (target, stage, kubelets))
         if elsewhere:  # looking for another reason costs more than everything else
             elsewhere = _outside(elsewhere, self._paths_of_others(volume, others))
         return VolumeState(
-            subpaths=_last_first(mounts_below(mounts, subpaths)),
-            target=next(iter(_last_first(mounts_below(mounts, target))), ""),
+            subpaths=_last_first(mounts_below(mounts, kubelets)),
+            target=next(iter(_last_first(mounts_below(mounts, target))), "") or _device_at(target),
             users=tuple(one.uid for one in others if _is_same_volume(one, volume)),
             has_stage=has_stage,
-            stage=next(iter(_last_first(mounts_below(mounts, stage))), ""),
+            stage=next(iter(_last_first(staged)), ""),
             filesystems=filesystems,
             elsewhere=tuple(elsewhere),
         )
@@ -95,7 +116,8 @@ class CsiNodeVolumes:
         for other in others:
             if other.driver and not _is_same_volume(other, volume):
                 stage = self._directories.stage_path(other)
-                paths += (Path(other.path), stage, self._directories.subpath_directory(other))
+                target, kubelets = self._directories.target_path(other), self._directories.kubelet_mounts(other)
+                paths += (target, stage, kubelets)
         return self._directories.real_paths(*paths)
 
 
@@ -106,6 +128,15 @@ def _is_same_directory(one: MountedVolume, other: MountedVolume) -> bool:
 def _is_same_volume(one: MountedVolume, other: MountedVolume) -> bool:
     """An unreadable directory may be of any volume of CSI."""
     return not one.driver or (one.driver, one.handle) == (other.driver, other.handle)
+
+
+def _device_at(path: str) -> str:
+    """The path if it is a device, which a driver may have made there instead of a mount; else ""."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return ""
+    return path if stat.S_ISBLK(mode) or stat.S_ISCHR(mode) else ""
 
 
 def _outside(paths: Sequence[str], directories: Sequence[str]) -> list[str]:
