@@ -307,6 +307,11 @@ def node_command(*, settings: "AgentSettings", manifests: Path, runtime: str, co
 )
 @options.endpoint
 @click.option(
+    "--pod-manifest-path",
+    type=click.Path(path_type=Path, file_okay=False, resolve_path=True),
+    help="A directory with the manifests of static pods.",
+)
+@click.option(
     "--config",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="A KubeletConfiguration whose shutdownGracePeriod switches its own shutdown manager on.  [default: off]",
@@ -320,6 +325,7 @@ def kubelet_command(
     bootstrap_kubeconfig: Path | None,
     root_dir: Path,
     container_runtime_endpoint: str,
+    pod_manifest_path: Path | None,
     config: Path | None,
     logind_root: Path,
     verbose: bool,
@@ -339,6 +345,7 @@ def kubelet_command(
         bootstrap=bootstrap_kubeconfig,
         root=root_dir,
         endpoint=container_runtime_endpoint,
+        manifests=pod_manifest_path,
         config=config,
         logind_root=logind_root,
     )

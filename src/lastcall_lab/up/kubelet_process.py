@@ -30,6 +30,7 @@ from lastcall_lab.containerd import LabCriRuntime
 from lastcall_lab.kubelet.base.settings import NodeProfile
 from lastcall_lab.kubelet.node.kubelet import LabKubelet
 from lastcall_lab.kubelet.node.kubelet_shutdown_manager import KubeletShutdownManager
+from lastcall_lab.kubelet.node.manifest_files import ManifestFiles
 from lastcall_lab.kubelet.volumes.csi_volumes import CsiNodeDriver
 from lastcall_lab.kubelet.volumes.pod_directories import PodDirectories
 from lastcall_lab.up.lab_pages import PREFIX
@@ -46,7 +47,7 @@ log = logging.getLogger(__name__)
 class KubeletOptions:
     """The options of the command line, which are the kubelet's where it has them.
 
-    ``config`` has the phases of the kubelet's own shutdown manager; None switches it off. ``logind_root`` as in
+    ``manifests`` is the directory of its static pods. ``config`` has the phases of the kubelet's own shutdown manager; None switches it off. ``logind_root`` as in
     AgentSettings.
     """
 
@@ -55,6 +56,7 @@ class KubeletOptions:
     bootstrap: Path | None
     root: Path
     endpoint: str
+    manifests: Path | None
     config: Path | None
     logind_root: Path
 
@@ -83,6 +85,7 @@ async def _run_with_client(wanted: KubeletOptions, client: Client, clock: Clock,
             random=Random(),  # noqa: S311 - spreads retries
             directories=PodDirectories(wanted.root / "pods"),
             volumes=CsiNodeDriver(wanted.root, client),
+            manifests=ManifestFiles(wanted.manifests, wanted.node) if wanted.manifests else None,
         )
         drivers = _register_drivers(wanted, client, clock)
         await wait_first(kubelet.run(), drivers, _run_shutdown_manager(wanted, kubelet, clock), stopped.wait())

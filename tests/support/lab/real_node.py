@@ -20,7 +20,8 @@ from lastcall_lab.processes import ProcessRuntime
 class RealNode:
     """Pods are processes unless another runtime is made."""
 
-    def __init__(self, directory, **settings):
+    def __init__(self, directory, *, manifests=None, volumes=None, **settings):
+        self.options = {"manifests": manifests, "volumes": volumes}
         self.settings = KubeletSettings(**{"backoff_first": 0.5, "lost_after": 0.5, **settings})
         self.directory, self.clock, self.random = directory, SystemClock(), Random(1)
         self.server = ApiServer(self.clock, self.random)
@@ -42,6 +43,7 @@ class RealNode:
             random=self.random,
             directories=PodDirectories(self.directory / "pods"),
             settings=self.settings,
+            **self.options,
         )
         self.running = asyncio.create_task(self.kubelet.run())
 

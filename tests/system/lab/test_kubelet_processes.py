@@ -1,6 +1,7 @@
 """The lab's kubelet with real processes: an API server in this process, one node."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -13,6 +14,7 @@ from support.lab.real_node import RealNode, ready, restarted, running
 
 from lastcall.adapters.kube.resources import CONFIG_MAPS, EVENTS, PODS
 from lastcall.errors import InvalidInput
+from lastcall_lab.kubelet.node.manifest_files import ManifestFiles
 
 SERVER = """
 import http.server, os, signal, sys
@@ -290,3 +292,34 @@ async def test_what_no_process_can_do_is_told(node):
     status = await node.until(lambda status: "CreateContainerError" in str(status))
     assert status["phase"] == "Pending"
     assert "no-such-program" in status["containerStatuses"][0]["state"]["waiting"]["message"]
+
+
+async def test_a_static_pod_outlives_its_mirror_pod_and_its_kubelet(tmp_path):
+    """It is there as long as its manifest, whoever deletes what the API server has of it, or kills its process."""
+    manifests = tmp_path / "manifests"
+    manifests.mkdir()
+    node = RealNode(tmp_path, manifests=ManifestFiles(manifests, "n1"))
+    await node.begin()
+    try:
+        container = {"name": "main", "image": "none", "command": ["sh", "-c", OBEDIENT]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [container]}}
+        (manifests / "web.json").write_text(json.dumps(pod))
+        while not any(one.to_object()["metadata"]["name"] == "web-n1" for one in node.server.store.objects("pods")):
+            await node.clock.sleep(0.05)
+        await node.until(ready, "web-n1")
+        [live] = await node.runtime.refresh_pods()
+        await node.kill()
+        await node.client.delete(PODS, "web-n1", namespace="default", grace=0)
+        node.boot()
+        while not any(one.to_object()["metadata"]["name"] == "web-n1" for one in node.server.store.objects("pods")):
+            await node.clock.sleep(0.05)
+        await node.until(ready, "web-n1")
+        [same] = await node.runtime.refresh_pods()
+        assert same.containers == live.containers, "it has not been restarted"
+        assert await node.logs("web-n1") == b"hello\n"
+        await node.runtime.kill_container(same.containers["main"])
+        await node.until(restarted, "web-n1")
+        (manifests / "web.json").unlink()
+        await node.gone("web-n1")
+    finally:
+        await node.end()

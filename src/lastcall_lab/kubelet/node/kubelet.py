@@ -16,6 +16,7 @@ from lastcall_lab.kubelet.cluster.lease_renewals import LeaseRenewals
 from lastcall_lab.kubelet.cluster.node_object import NodeFacts
 from lastcall_lab.kubelet.cluster.node_reporter import NodeReporter
 from lastcall_lab.kubelet.node.logs_and_exec import LogsAndExec
+from lastcall_lab.kubelet.node.mirror_pods import ManifestSource
 from lastcall_lab.kubelet.node.pod_manager import PodManager
 from lastcall_lab.kubelet.pod.dependencies import KubeletDeps
 from lastcall_lab.kubelet.volumes.driver_port import NodeVolumeDriver, VolumeDirectories
@@ -25,7 +26,8 @@ from lastcall_lab.kubelet.volumes.volume_manager import VolumeManager
 class LabKubelet:
     """Cancelling ``run`` simulates a kubelet crash: its pods keep running and the next instance adopts them.
 
-    ``directories`` hold the volumes of the pods; every kubelet instance of the node uses the same ones.
+    ``directories`` hold the volumes of the pods; every kubelet instance of the node uses the same ones. ``manifests`` are
+    those of its static pods; without any it takes mirror pods for ordinary ones.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class LabKubelet:
         volumes: NodeVolumeDriver | None = None,
         settings: KubeletSettings | None = None,
         renewals: LeaseRenewals | None = None,
+        manifests: ManifestSource | None = None,
     ) -> None:
         self.profile = profile
         self.runtime = runtime
@@ -61,7 +64,7 @@ class LabKubelet:
         self._sources = ConfigSources(client, clock, random, retry=self._settings.retry)
         self._volumes = self._new_volume_manager(directories, volumes)
         self.means = self._new_deps()
-        self.pods = PodManager(self.means)
+        self.pods = PodManager(self.means, manifests)
         self.api = LogsAndExec(self.pods, runtime, clock)
 
     def _new_node_reporter(self, renewals: LeaseRenewals | None) -> NodeReporter:

@@ -11,6 +11,7 @@ from lastcall_lab.apiserver.subresources.kubelet_api import ExecSession, LogOpti
 from lastcall_lab.kubelet.base.node_runtime import ContainerLog, NodeRuntime
 from lastcall_lab.kubelet.node.pod_manager import PodManager
 from lastcall_lab.kubelet.pod.pod_worker import PodWorker
+from lastcall_lab.kubelet.spec.static_pods import mirrored_uid
 from lastcall_lab.kubelet.spec.translation import runtime_pod
 from lastcall_lab.kubelet.state.container_facts import ContainerFacts
 
@@ -35,7 +36,7 @@ class LogsAndExec:
         """
         worker = self._running_worker(pod)
         attempt = _log_attempt(pod, worker.record.facts.facts_of(options.container), options)
-        known = runtime_pod(pod, paths={}, address="", mounts=False)
+        known = runtime_pod(worker.record.pod, paths={}, address="", mounts=False)
         log = self._runtime.open_log(known, options.container, attempt)
         left = options.limit_bytes
         async for at, line in self._follow_lines(worker, log, attempt, options):
@@ -57,7 +58,8 @@ class LogsAndExec:
         return await self._runtime.execute(worker.live_pod(), container, command, stdin=stdin, tty=tty)
 
     def _running_worker(self, pod: Object) -> PodWorker:
-        worker = self._pods.workers.get(pod["metadata"]["uid"])
+        workers = self._pods.workers
+        worker = workers.get(pod["metadata"]["uid"]) or workers.get(mirrored_uid(pod))
         if worker is None:
             raise Unavailable(f"pod {pod['metadata']['name']} is not known to its node")
         return worker

@@ -9,9 +9,11 @@ from lastcall.aio import OrderedTaskGroup, wait_first
 from lastcall.errors import InvalidInput, LastcallError
 from lastcall.model.pods import Pod
 from lastcall.ports.node import RunningPod
+from lastcall_lab.kubelet.node.mirror_pods import ManifestSource, MirrorPods
 from lastcall_lab.kubelet.pod.dependencies import KubeletDeps
 from lastcall_lab.kubelet.pod.pod_terminator import TerminationOrder
 from lastcall_lab.kubelet.pod.pod_worker import PodWorker
+from lastcall_lab.kubelet.spec.static_pods import mirrored_uid
 
 LOG_TIMES_SECONDS = 1.0
 
@@ -19,23 +21,29 @@ log = logging.getLogger(__name__)
 
 
 class PodManager:
-    """``workers`` are keyed by uid."""
+    """``workers`` are keyed by the uid that the runtime knows. ``manifests`` are those of static pods; None: it has none."""
 
-    def __init__(self, means: KubeletDeps) -> None:
+    def __init__(self, means: KubeletDeps, manifests: ManifestSource | None = None) -> None:
         self._means = means
         self._group = OrderedTaskGroup()
         self._early: dict[str, list[tuple[str, int | None]]] = {}
         self._left: dict[str, RunningPod] = {}
         self._ended_by_others: dict[tuple[str, str], tuple[TerminationOrder, dict[str, int | None]]] = {}
         self.workers: dict[str, PodWorker] = {}
-        self.synced = False
+        self._synced = asyncio.Event()
+        self._static = MirrorPods(manifests, means, workers=self.workers, start=self._start_static_worker)
+
+    @property
+    def synced(self) -> bool:
         """Whether the API server's first list of pods has arrived."""
+        return self._synced.is_set()
 
     async def run(self) -> None:
         """Runs until cancelled; the pods keep running afterwards."""
         self._means.runtime.repeat_ends()
         try:
-            await wait_first(self._watch_ends(), self._watch_pods(), self._note_times())
+            loops = [self._watch_ends(), self._watch_pods(), self._note_times()]
+            await wait_first(*loops, *([self._run_static_pods()] if self._static.is_used else []))
         finally:
             await self._group.cancel()
 
@@ -57,6 +65,7 @@ class PodManager:
 
     async def _watch_pods(self) -> None:
         self._left = {live.pod.metadata.uid: live for live in await self._refresh_runtime()}
+        await self._static.read_manifests()
         watching = Informer(
             self._means.client,
             PODS,
@@ -72,6 +81,9 @@ class PodManager:
                 self._handle_change(change.kind, change.new)
 
     def _handle_change(self, kind: ChangeKind, pod: Object) -> None:
+        if self._static.is_mirror(pod):
+            self._static.handle_change(kind, pod)
+            return
         uid = pod["metadata"]["uid"]
         worker = self.workers.get(uid)
         if kind is ChangeKind.DELETED:
@@ -82,9 +94,18 @@ class PodManager:
         else:
             self._start_worker(uid, pod)
 
-    def _start_worker(self, uid: str, pod: Object) -> None:
+    async def _run_static_pods(self) -> None:
+        """They start once all pods are known, so that none is taken for a new one."""
+        await self._synced.wait()
+        await self._static.run()
+
+    def _start_static_worker(self, mirror: Object) -> None:
+        self._start_worker(mirrored_uid(mirror), mirror, is_static=True)
+
+    def _start_worker(self, uid: str, pod: Object, *, is_static: bool = False) -> None:
         self._means.sources.watch_for_pod(pod)
-        worker = self.workers[uid] = PodWorker(pod, self._means, live=self._left.pop(uid, None))
+        worker = PodWorker(pod, self._means, live=self._left.pop(uid, None), is_static=is_static)
+        self.workers[uid] = worker
         for name, code in self._early.pop(uid, ()):
             worker.handle_container_end(name, code)
         if told := self._ended_by_others.pop(worker.namespaced_name, None):
@@ -103,13 +124,13 @@ class PodManager:
         """Removes containers and volumes of pods deleted while no kubelet was running (``HandlePodCleanups``)."""
         if self.synced:
             return
-        self.synced = True
-        for uid in [
-            *self._left,
-            *(uid for uid in self._means.volumes.leftover_pods(self.workers) if uid not in self._left),
-        ]:
+        self._synced.set()
+        left = [*self._left, *(uid for uid in self._means.volumes.leftover_pods(self.workers) if uid not in self._left)]
+        for uid in [uid for uid in left if not self._static.has_manifest(uid)]:
             self._group.start(self._remove_leftover(uid), f"remove {uid}")
-        self._left, self._early, self._ended_by_others = {}, {}, {}
+        self._left = {uid: live for uid, live in self._left.items() if self._static.has_manifest(uid)}
+        self._early = {uid: ends for uid, ends in self._early.items() if self._static.has_manifest(uid)}
+        self._ended_by_others = {}
 
     async def _remove_leftover(self, uid: str) -> None:
         while True:
@@ -136,7 +157,7 @@ class PodManager:
             uid, name, code = await self._means.runtime.next_ended()
             if worker := self.workers.get(uid):
                 worker.handle_container_end(name, code)
-            elif not self.synced:
+            elif not self.synced or self._static.has_manifest(uid):
                 self._early.setdefault(uid, []).append((name, code))
 
     async def _note_times(self) -> None:

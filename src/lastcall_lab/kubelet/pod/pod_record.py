@@ -7,15 +7,24 @@ from lastcall.adapters.kube.resources import Object
 from lastcall_lab.kubelet.base.cheap_event import CheapEvent
 from lastcall_lab.kubelet.cluster.status_writer import StatusWriter
 from lastcall_lab.kubelet.pod.dependencies import KubeletDeps
+from lastcall_lab.kubelet.spec import static_pods
 from lastcall_lab.kubelet.state import pod_status
 from lastcall_lab.kubelet.state.container_facts import ContainerFacts, PodFacts
 
 
 class PodStateRecord:
-    """The pod as last read from the API server, and this node's facts. Each change is written to the server."""
+    """The pod as last read from the API server, and this node's facts. Each change is written to the server.
 
-    def __init__(self, pod: Object, means: KubeletDeps) -> None:
-        self.pod = pod
+    Of a static pod (``is_static``) the server has a mirror pod, under another uid.
+    """
+
+    def __init__(self, pod: Object, means: KubeletDeps, *, is_static: bool = False) -> None:
+        self.is_static = is_static
+        self.api_pod: Object = {}
+        """The pod as the API server has it."""
+        self.pod: Object = {}
+        """The pod as this node knows it."""
+        self.replace_pod(pod)
         self.facts = PodFacts(host_ip=means.profile.address)
         self.rejected = False
         self.moved = CheapEvent()
@@ -25,7 +34,7 @@ class PodStateRecord:
             means.client,
             means.clock,
             wanted=self.current_status,
-            known=lambda: self.pod,
+            known=lambda: self.api_pod,
             learn=self.update_pod,
             retry=means.settings.retry,
         )
@@ -42,11 +51,16 @@ class PodStateRecord:
 
     def update_pod(self, pod: Object) -> bool:
         """Stores the pod as the server has it; False if nothing changed."""
-        if int(pod["metadata"]["resourceVersion"]) <= int(self.pod["metadata"]["resourceVersion"]):
+        if int(pod["metadata"]["resourceVersion"]) <= int(self.api_pod["metadata"]["resourceVersion"]):
             return False
-        self.pod = pod
+        self.replace_pod(pod)
         self.notify_change()
         return True
+
+    def replace_pod(self, pod: Object) -> None:
+        """Stores a pod of the API without looking at its version."""
+        self.api_pod = pod
+        self.pod = static_pods.shown_pod(pod) if self.is_static else pod
 
     def current_status(self) -> Object:
         """The current status."""

@@ -27,10 +27,14 @@ log = logging.getLogger(__name__)
 
 
 class PodWorker:
-    """``live_pod`` is the pod that an earlier kubelet instance left running."""
+    """``live`` is the pod that an earlier kubelet instance left running; ``is_static``: ``pod`` is a mirror pod."""
 
-    def __init__(self, pod: Object, means: KubeletDeps, *, live: RunningPod | None = None) -> None:
-        self.record = PodStateRecord(pod, means)
+    def __init__(
+        self, pod: Object, means: KubeletDeps, *, live: RunningPod | None = None, is_static: bool = False
+    ) -> None:
+        self.record = PodStateRecord(pod, means, is_static=is_static)
+        self.is_withdrawn = False
+        """Whether the manifest of the static pod is gone."""
         self.over = CheapEvent()
         """Set when no container of it runs or will run."""
         self.cleaned = CheapEvent()
@@ -38,7 +42,7 @@ class PodWorker:
         self._means = means
         self._found = live
         self._ran = live is not None or any(
-            one.run or one.last for one in containers_from_status(pod, {}, 0.0).values()
+            one.run or one.last for one in containers_from_status(self.record.pod, {}, 0.0).values()
         )
         self._runner = ContainerRunner(self.record, means)
         self._refresher = VolumeRefresher(self.record, means, mounted=lambda: self._runner.prepared_pod is not None)
@@ -56,6 +60,11 @@ class PodWorker:
         """The pod's namespace and name."""
         return self.record.pod["metadata"]["namespace"], self.record.pod["metadata"]["name"]
 
+    @property
+    def is_static(self) -> bool:
+        """Whether it comes from a manifest on the node's disk."""
+        return self.record.is_static
+
     # -- events from other components ----------------------------------------------------------------------------------
 
     def update(self, pod: Object) -> None:
@@ -66,11 +75,22 @@ class PodWorker:
 
     def mark_gone(self, pod: Object) -> None:
         """The pod no longer exists in the API, whoever deleted it."""
-        self.record.pod = pod
+        self.record.replace_pod(pod)
         self.record.writer.stop()
         self._gone.set()
         self._deleted.set()
         self.end(TerminationOrder(effective_grace(pod, self._means.settings)))
+
+    def withdraw(self) -> None:
+        """Ends a static pod whose manifest is gone, and deletes its mirror pod then."""
+        self.is_withdrawn = True
+        self._deleted.set()
+        self.end(TerminationOrder(effective_grace(self.record.pod, self._means.settings)))
+
+    def mark_mirror_gone(self) -> None:
+        """The mirror pod of a static pod that is withdrawn does not exist any more."""
+        self.record.writer.stop()
+        self._gone.set()
 
     def _order_deletion(self) -> None:
         if self.record.is_being_deleted:
@@ -243,13 +263,14 @@ class PodWorker:
 
     async def _ask_for_deletion(self) -> None:
         """Retries after a conflict. If another pod has taken the name, the watch reports that this one is gone."""
-        metadata = self.record.pod["metadata"]
+        metadata = self.record.api_pod["metadata"]
         try:
             await self._means.client.delete(
                 PODS, metadata["name"], namespace=metadata["namespace"], grace=0, uid=metadata["uid"]
             )
         except NotFound:
-            return
+            if self.is_static:
+                self._gone.set()
 
     async def _forget_pod(self) -> None:
         await self._means.runtime.remove_pod(self.record.uid)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from lastcall import names
 from lastcall.adapters.kube.resources import Object
 from lastcall.model import decoding
 from lastcall.model.pods import Container, Pod
@@ -14,17 +15,23 @@ Paths = Mapping[str, str]
 
 
 def runtime_pod(pod: Object, *, paths: Paths, address: str, mounts: bool) -> Pod:
-    """The pod without variables from other sources; InvalidInput if it cannot be parsed."""
-    spec = pod["spec"]
+    """The pod without variables from other sources; InvalidInput if it cannot be parsed.
+
+    As for a kubelet's runtime its annotations say where it comes from: the API, unless it is a static pod.
+    """
+    spec, metadata = pod["spec"], pod["metadata"]
     containers = {
         name: [_plain_container(one, paths, {}, mounts=mounts) for one in spec.get(name) or ()] for name in _LISTS
     }
     shown = {
-        "metadata": pod["metadata"],
+        "metadata": {
+            **metadata,
+            "annotations": {names.CONFIG_SOURCE: "api", **(metadata.get("annotations") or {})},
+        },
         "spec": {**spec, **containers, "volumes": list(_pod_volumes(pod, paths))},
         "status": {"phase": "Running", "podIP": address},
     }
-    return decoding.convert(shown, Pod, f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']}")
+    return decoding.convert(shown, Pod, f"pod {metadata['namespace']}/{metadata['name']}")
 
 
 def runtime_container(
@@ -55,7 +62,12 @@ def _plain_container(container: Object, paths: Paths, pins: Parts, *, mounts: bo
 
 
 def _container_mounts(container: Object, paths: Paths, pins: Parts, *, mounts: bool) -> Iterator[Object]:
-    """For a runtime that does not mount volumes: the path of each volume that is not already at its mountPath."""
+    """For a runtime that does not mount volumes: the path of each volume that is not already at its mountPath.
+
+    A runtime that mounts them finds out by itself which are block devices.
+    """
+    for one in container.get("volumeDevices") or () if mounts else ():
+        yield {"name": one["name"], "mountPath": one["devicePath"]}
     for one in container.get("volumeMounts") or ():
         mount = {"name": _volume_name(one), "mountPath": one["mountPath"]}
         if mounts or paths.get(one["name"]) == one["mountPath"]:
@@ -81,10 +93,8 @@ def _pod_volumes(pod: Object, paths: Paths) -> Iterator[Object]:
 
 def _volume_variables(container: Object, paths: Paths, pins: Parts) -> dict[str, str]:
     """Variables that tell a process the paths of its volumes: the volume ``data`` is at ``$VOLUME_DATA``."""
-    found = {}
-    for one in container.get("volumeMounts") or ():
-        found[f"VOLUME_{one['name'].upper().replace('-', '_')}"] = _full_path(one, paths, pins)
-    return found
+    used = [*(container.get("volumeMounts") or ()), *(container.get("volumeDevices") or ())]
+    return {f"VOLUME_{one['name'].upper().replace('-', '_')}": _full_path(one, paths, pins) for one in used}
 
 
 def _full_path(mount: Object, paths: Paths, pins: Parts) -> str:
