@@ -70,6 +70,7 @@ ALLOWED = {
         *(
             "make_empty",
             "write_projection",
+            "volume_path",
             "record_mount",
             "mount_records",
             "forget_mount",

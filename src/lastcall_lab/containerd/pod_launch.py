@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from grpclib.const import Status
 
@@ -15,6 +15,12 @@ from lastcall.model.pods import Container, Pod
 
 STEP = 60.0
 """Seconds for one step of a start; fifty starts at once on a small machine take ten."""
+
+
+class _MountedPath(NamedTuple):
+    host: str
+    inside: str
+    is_device: bool
 
 
 class PodLaunch:
@@ -47,9 +53,9 @@ class PodLaunch:
     async def start_container(self, container: Container, sandbox: str, *, attempt: int = 0) -> str:
         """Starts a container in the sandbox and returns its id. InvalidInput if its image is missing."""
         await asyncio.to_thread(self._make_log_directory, container)
-        request = cri.CreateContainerRequest(
-            pod_sandbox_id=sandbox, config=self._container_config(container, attempt), sandbox_config=self._config
-        )
+        volumes = await asyncio.to_thread(self._mounted_paths, container)
+        config = self._container_config(container, volumes, attempt)
+        request = cri.CreateContainerRequest(pod_sandbox_id=sandbox, config=config, sandbox_config=self._config)
         try:
             container_id: str = (await self._call_runtime("CreateContainer", request)).container_id
         except CriRefused as error:
@@ -60,7 +66,9 @@ class PodLaunch:
         await self._call_runtime("StartContainer", cri.StartContainerRequest(container_id=container_id))
         return container_id
 
-    def _container_config(self, container: Container, attempt: int) -> cri.ContainerConfig:
+    def _container_config(
+        self, container: Container, volumes: "list[_MountedPath]", attempt: int
+    ) -> cri.ContainerConfig:
         return cri.ContainerConfig(
             metadata=cri.ContainerMetadata(name=container.name, attempt=attempt),
             image=cri.ImageSpec(image=container.image),
@@ -68,7 +76,12 @@ class PodLaunch:
             args=container.args or (),
             working_dir=container.working_dir,
             envs=[cri.KeyValue(key=variable.name, value=variable.value.encode()) for variable in container.env or ()],
-            mounts=self._mounts_of(container),
+            mounts=[cri.Mount(host_path=one.host, container_path=one.inside) for one in volumes if not one.is_device],
+            devices=[
+                cri.Device(host_path=one.host, container_path=one.inside, permissions="mrw")
+                for one in volumes
+                if one.is_device
+            ],
             labels=kubelet_labels.container_labels(self._pod, container),
             annotations=kubelet_labels.container_annotations(self._pod, container),
             log_path=f"{container.name}/{attempt}.log",
@@ -86,14 +99,15 @@ class PodLaunch:
             run_as_group=cri.Int64Value(value=groups[0]) if users and groups else None,
         )
 
-    def _mounts_of(self, container: Container) -> list[cri.Mount]:
+    def _mounted_paths(self, container: Container) -> "list[_MountedPath]":
+        """A block device is no mount: the container may open it only if the runtime knows it as a device."""
         volumes = {volume.name: volume for volume in self._pod.spec.volumes or ()}
-        mounts = []
+        found = []
         for mount in container.volume_mounts or ():
             source = volumes[mount.name].host_path
-            path = source.path if source else str(self._directory / "volumes" / mount.name)
-            mounts.append(cri.Mount(host_path=path, container_path=mount.mount_path))
-        return mounts
+            path = Path(source.path) if source else self._directory / "volumes" / mount.name
+            found.append(_MountedPath(str(path), mount.mount_path, is_device=path.is_block_device()))
+        return found
 
     def _make_directories(self) -> None:
         for volume in self._pod.spec.volumes or ():

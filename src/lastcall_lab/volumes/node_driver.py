@@ -19,7 +19,9 @@ class NodeDriver:
         self._handles: dict[Path, str] = {}
 
     async def mount(self, pod: Object, claim: Object, path: Path) -> None:
-        """Links the volume's directory at ``path``. Unavailable if the volume is not attached here."""
+        """Links the volume's directory at ``path``. Unavailable if the volume is not attached here, or is to be a device."""
+        if claim["spec"].get("volumeMode") == "Block":
+            raise Unavailable(f"the volumes of {DRIVER} are directories: it has no block devices")
         name = claim["spec"]["volumeName"]
         volume = await self._client.get(VOLUMES, name)
         source = volume["spec"].get("csi") or {}

@@ -2,11 +2,15 @@
 
 import asyncio
 import os
+from pathlib import Path
 
 import pytest
 from support.csi.volume_worlds import RealVolumeWorld
 
+from lastcall.adapters.csi.loop_devices import list_loop_devices
+from lastcall.adapters.host.clock import SystemClock
 from lastcall.errors import Unavailable
+from lastcall.graceful.cluster.volume_unmounting import VolumeUnmounting
 from lastcall_lab.fakes.node_volumes import DRIVER
 from lastcall_lab.kubelet.volumes.csi_volumes import CsiNodeDriver
 from lastcall_lab.kubelet.volumes.pod_directories import PodDirectories
@@ -14,6 +18,10 @@ from lastcall_lab.kubelet.volumes.pod_directories import PodDirectories
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting file systems needs root")
 
 CLAIM = {"spec": {"volumeName": "pv-1"}}
+BLOCK = {"spec": {"volumeName": "pv-1", "volumeMode": "Block"}}
+needs_loops = pytest.mark.skipif(
+    not Path("/dev/loop-control").exists(), reason="block devices of the tests are loop devices"
+)
 
 
 class Client:
@@ -34,14 +42,15 @@ class Node:
     def pod(self, uid):
         return {"metadata": {"uid": uid}}
 
-    async def mount(self, uid):
-        record = {"driverName": DRIVER, "volumeHandle": "vol-1"}
+    async def mount(self, uid, claim=CLAIM):
+        record = {"driverName": DRIVER, "volumeHandle": "vol-1", "claim": claim}
         path = await asyncio.to_thread(self.directories.record_mount, uid, "data", record)
-        await self.driver.mount(self.pod(uid), CLAIM, path)
+        await self.driver.mount(self.pod(uid), claim, path)
         return path
 
-    async def unmount(self, uid):
-        await self.driver.unmount(self.pod(uid), CLAIM, self.directories.volume_path(uid, "data"))
+    async def unmount(self, uid, claim=CLAIM):
+        await self.driver.unmount(self.pod(uid), claim, self.directories.volume_path(uid, "data"))
+        await asyncio.to_thread(self.directories.forget_mount, uid, "data")
 
     async def state(self, uid):
         """As the agent sees it."""
@@ -95,3 +104,43 @@ async def test_a_driver_that_fails_leaves_the_record(node):
     with pytest.raises(Unavailable, match="the device is busy"):
         await node.unmount("u1")
     assert node.directories.mount_records("u1")
+
+
+@needs_loops
+async def test_a_block_device_is_mapped_where_the_agent_looks_for_it(node):
+    path = await node.mount("u1", BLOCK)
+    assert path.is_block_device()
+    state = await node.state("u1")
+    assert state.target
+    assert len(state.subpaths) == 1
+    assert len(await asyncio.to_thread(list_loop_devices, state.subpaths)) == 1, "which keeps it open"
+    assert state.has_stage
+    await node.mount("u1", BLOCK)
+    assert await node.state("u1") == state, "a kubelet may do it again"
+
+
+@needs_loops
+async def test_the_last_pod_unstages_a_block_device(node):
+    await node.mount("u1", BLOCK)
+    await node.mount("u2", BLOCK)
+    await node.unmount("u1", BLOCK)
+    assert node.world.calls == [("NodeUnpublishVolume", "vol-1")]
+    assert (await node.state("u2")).target
+    await node.unmount("u2", BLOCK)
+    assert node.world.calls[1:] == [("NodeUnpublishVolume", "vol-1"), ("NodeUnstageVolume", "vol-1")]
+    for uid in ("u1", "u2"):
+        assert await node.world.volumes.list_volumes(uid) == []
+        assert node.directories.mount_records(uid) == {}
+
+
+@needs_loops
+async def test_a_block_device_that_the_agent_has_unmapped_is_not_mapped_for_the_kubelet_either(node):
+    await node.mount("u1", BLOCK)
+    assert list(node.directories.mount_records("u1")) == ["data"]
+    clock = SystemClock()
+    [done] = await VolumeUnmounting(node.world.volumes, clock).unmount_pod("u1", clock.boottime() + 60)
+    assert (done.problem, done.is_released) == ("", True)
+    assert node.directories.mount_records("u1") == {}
+    calls = list(node.world.calls)
+    await node.unmount("u1", BLOCK)
+    assert node.world.calls == calls

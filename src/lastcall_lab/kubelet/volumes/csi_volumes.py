@@ -1,20 +1,27 @@
 """Persistent volumes by the CSI drivers that run on the node, in the kubelet's directories (``pkg/volume/csi``).
 
-The calls have the volume's handle and paths alone: no capability, no attributes, no secrets.
+A block device is bound below its plugin's directory too, and a loop device keeps it open (``pkg/volume/util``:
+MapBlockVolume). The calls have the volume's handle and paths alone: no capability, no attributes, no secrets.
 """
 
 import asyncio
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
 from lastcall.adapters.csi.api import csi_pb2
 from lastcall.adapters.csi.driver_calls import CsiDrivers
 from lastcall.adapters.csi.kubelet_directories import DATA_FILE, KubeletDirectories
+from lastcall.adapters.csi.loop_devices import list_loop_devices
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import VOLUMES, Object
 from lastcall.errors import Unavailable
 from lastcall.model.node_volumes import CSI_PLUGIN, MountedVolume
+
+T = TypeVar("T")
 
 _WITHIN = 120.0
 """Seconds for a call (``csiTimeout``)."""
@@ -32,27 +39,79 @@ class CsiNodeDriver:
         """Stages the volume for the node, and publishes it for the pod."""
         found = await self._client.get(VOLUMES, claim["spec"]["volumeName"])
         source = found["spec"]["csi"]
-        volume = _volume_at(path, pod, driver=source["driver"], handle=source["volumeHandle"])
-        stage = self._directories.stage_path(volume)
-        await asyncio.to_thread(_make_stage, stage, volume)
+        is_block, place = _place_of(claim, path)
+        volume = MountedVolume(
+            uid=pod["metadata"]["uid"],
+            name=place.name,
+            plugin=CSI_PLUGIN,
+            path=str(place),
+            driver=source["driver"],
+            handle=source["volumeHandle"],
+            is_block=is_block,
+        )
+        stage, target = self._directories.stage_path(volume), self._directories.target_path(volume)
+        await self._in_thread(self._prepare, volume)
         await self._drivers.stage(volume.driver, volume.handle, str(stage))
-        await self._drivers.publish(volume.driver, volume.handle, str(stage), str(path))
+        await self._drivers.publish(volume.driver, volume.handle, str(stage), str(target))
+        if is_block:
+            await self._in_thread(self._map_device, volume)
 
     async def unmount(self, pod: Object, claim: Object, path: Path) -> None:
         """Unpublishes the volume; unstages it when no other pod of the node has it. Unavailable if one of them fails."""
-        data = await asyncio.to_thread(_read_data, path)
-        if data is None:
+        is_block, place = _place_of(claim, path)
+        volume = await self._in_thread(self._find, pod["metadata"]["uid"], str(place))
+        if volume is None:
             return
-        volume = _volume_at(path, pod, driver=data["driverName"], handle=data["volumeHandle"])
-        stage = self._directories.stage_path(volume)
-        await self._drivers.unpublish(volume.driver, volume.handle, str(path), within=_WITHIN)
+        stage, target = self._directories.stage_path(volume), self._directories.target_path(volume)
+        if is_block:
+            await self._in_thread(self._unmap_device, volume)
+        await self._drivers.unpublish(volume.driver, volume.handle, str(target), within=_WITHIN)
         last = not await asyncio.to_thread(self._has_other_users, volume)
         if last:
             await self._drivers.unstage(volume.driver, volume.handle, str(stage), within=_WITHIN)
+        await self._in_thread(self._directories.remove_volume, volume, staged=last)
+
+    async def _in_thread(self, work: Callable[..., T], *arguments: Any, **options: Any) -> T:
         try:
-            await asyncio.to_thread(self._directories.remove_volume, volume, staged=last)
+            return await asyncio.to_thread(work, *arguments, **options)
         except OSError as error:
             raise Unavailable(f"{error.filename}: {error.strerror}") from error
+        except subprocess.CalledProcessError as error:
+            raise Unavailable(f"{' '.join(error.cmd)}: {error.stderr.strip()}") from error
+
+    def _prepare(self, volume: MountedVolume) -> None:
+        """The staging directory with the kubelet's file (``csi_attacher.go: MountDevice``); the link to a block device."""
+        stage = self._directories.stage_path(volume)
+        stage.mkdir(parents=True, exist_ok=True)
+        data = self._directories.data_file(volume) if volume.is_block else stage.parent / DATA_FILE
+        data.parent.mkdir(parents=True, exist_ok=True)
+        data.write_bytes(msgspec.json.encode({"driverName": volume.driver, "volumeHandle": volume.handle}))
+        link, target = Path(volume.path), self._directories.target_path(volume)
+        if volume.is_block:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if not link.is_symlink():
+                link.symlink_to(target)
+
+    def _map_device(self, volume: MountedVolume) -> None:
+        target, mount = self._directories.target_path(volume), self._directories.kubelet_mounts(volume)
+        mount.parent.mkdir(parents=True, exist_ok=True)
+        mount.touch()
+        if not mount.is_block_device():
+            _run("mount", "--bind", str(target), str(mount))
+        if not list_loop_devices([str(mount)]):
+            _run("losetup", "--find", str(mount))
+
+    def _unmap_device(self, volume: MountedVolume) -> None:
+        mount = self._directories.kubelet_mounts(volume)
+        for device in list_loop_devices([str(mount)]):
+            _run("losetup", "--detach", device)
+        if mount.is_block_device():
+            _run("umount", str(mount))
+
+    def _find(self, uid: str, path: str) -> MountedVolume | None:
+        """The volume of the pod at this path; None if somebody has unmounted it already."""
+        found = (one for one in self._directories.list_volumes(uid) if one.path == path and not one.problem)
+        return next(found, None)
 
     def _has_other_users(self, volume: MountedVolume) -> bool:
         return any(
@@ -77,24 +136,11 @@ class _MountingDrivers(CsiDrivers):
             await node.NodePublishVolume(request, timeout=_WITHIN)
 
 
-def _volume_at(path: Path, pod: Object, *, driver: str, handle: str) -> MountedVolume:
-    directory, uid = path.parent, pod["metadata"]["uid"]
-    return MountedVolume(
-        uid=uid, name=directory.name, plugin=CSI_PLUGIN, path=str(directory), driver=driver, handle=handle
-    )
+def _place_of(claim: Object, path: Path) -> tuple[bool, Path]:
+    """Whether the pod uses a block device, and what its directory has of the volume: a link, or a directory."""
+    is_block = claim["spec"].get("volumeMode") == "Block"
+    return is_block, path if is_block else path.parent
 
 
-def _make_stage(stage: Path, volume: MountedVolume) -> None:
-    """The staging directory with the kubelet's file beside it (``csi_attacher.go: MountDevice``)."""
-    stage.mkdir(parents=True, exist_ok=True)
-    data = {"driverName": volume.driver, "volumeHandle": volume.handle}
-    (stage.parent / DATA_FILE).write_bytes(msgspec.json.encode(data))
-
-
-def _read_data(path: Path) -> Object | None:
-    """The record of the mount at ``path``; None if somebody has unmounted it already."""
-    try:
-        data: Object = msgspec.json.decode((path.parent / DATA_FILE).read_bytes())
-    except FileNotFoundError:
-        return None
-    return data
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True, text=True)

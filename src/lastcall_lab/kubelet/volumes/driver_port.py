@@ -16,6 +16,7 @@ class NodeVolumeDriver(Protocol):
     async def mount(self, pod: Object, claim: Object, path: Path) -> None:
         """Mounts the volume of a bound claim at ``path``, which must not exist. Idempotent.
 
+        If the claim has the volumeMode Block, ``path`` becomes a link to the device instead.
         A volume of an attachable kind is already attached to this node.
         """
         ...

@@ -18,14 +18,16 @@ class PodDirectories:
 
     A persistent volume has the file ``vol_data.json`` beside its mount point ``mount``, as in the kubelet
     (pkg/volume/csi). Whoever unmounts the volume for a stopped kubelet removes both, so the record goes with the mount.
+    A block device is a link below ``volumeDevices``, with which its record ``devices/<volume>`` loses its meaning.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def volume_path(self, uid: str, name: str) -> Path:
-        """The mount point of a pod's persistent volume."""
-        return self._persistent(uid) / name / "mount"
+        """The mount point of a pod's persistent volume; of a block device the link to it."""
+        record = self._device_record(uid, name)
+        return _device_link(record) if record.exists() else self._persistent(uid) / name / "mount"
 
     def make_empty(self, uid: str, name: str) -> Path:
         """Creates a world-writable empty directory; leaves an existing one unchanged."""
@@ -43,6 +45,8 @@ class PodDirectories:
 
     def record_mount(self, uid: str, name: str, record: Object) -> Path:
         """Records a mount before the driver is called, so that a restarted kubelet can unmount it."""
+        if record["claim"]["spec"].get("volumeMode") == "Block":
+            return self._record_device(uid, name, record)
         path = self.volume_path(uid, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         (path.parent / DATA_FILE).write_bytes(msgspec.json.encode(record))
@@ -50,11 +54,17 @@ class PodDirectories:
 
     def mount_records(self, uid: str) -> dict[str, Object]:
         """The records of a pod's persistent volumes, by volume."""
-        files = sorted(self._persistent(uid).glob(f"*/{DATA_FILE}"))
-        return {file.parent.name: msgspec.json.decode(file.read_bytes()) for file in files}
+        files = {file.parent.name: file for file in sorted(self._persistent(uid).glob(f"*/{DATA_FILE}"))}
+        devices = sorted((self._directory / uid / "devices").glob("*"))
+        files |= {file.name: file for file in devices if _device_link(file).is_symlink()}
+        return {name: msgspec.json.decode(file.read_bytes()) for name, file in files.items()}
 
     def forget_mount(self, uid: str, name: str) -> None:
         """Removes the record and its directory."""
+        if (record := self._device_record(uid, name)).exists():
+            _device_link(record).unlink(missing_ok=True)
+            record.unlink()
+            return
         directory = self.volume_path(uid, name).parent
         (directory / DATA_FILE).unlink(missing_ok=True)
         with contextlib.suppress(FileNotFoundError):
@@ -81,8 +91,26 @@ class PodDirectories:
             return f"hostPath type check failed: {path} is not a file"
         return ""
 
+    def _record_device(self, uid: str, name: str, record: Object) -> Path:
+        file = self._device_record(uid, name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(msgspec.json.encode(record))
+        link = _device_link(file)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        return link
+
+    def _device_record(self, uid: str, name: str) -> Path:
+        return self._directory / uid / "devices" / name
+
     def _persistent(self, uid: str) -> Path:
         return self._volumes(uid, CSI_PLUGIN.replace("/", "~"))
 
     def _volumes(self, uid: str, plugin: str) -> Path:
         return self._directory / uid / "volumes" / plugin
+
+
+def _device_link(record: Path) -> Path:
+    """The link to a block device, named after its PersistentVolume; the driver makes it."""
+    claim = msgspec.json.decode(record.read_bytes())["claim"]
+    directory = record.parents[1] / "volumeDevices" / CSI_PLUGIN.replace("/", "~")
+    return directory / str(claim["spec"]["volumeName"])
