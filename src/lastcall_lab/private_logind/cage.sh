@@ -1,10 +1,15 @@
 #!/bin/sh
 # cage.sh STATE COMMAND...: the first process of new mount, IPC, network and PID namespaces. Hides the machine from
-# COMMAND and becomes it. STATE holds what COMMAND sees in place of /run, /etc/systemd and the vendor's drop-ins.
+# COMMAND and becomes it. STATE holds what COMMAND sees in place of /run, /etc/systemd and the vendor's drop-ins. What is
+# mounted below $CAGE_SHARED, if it is set, COMMAND and the machine have in common.
 set -eu
 state=$1
 shift
-mount --make-rprivate /
+if [ -n "${CAGE_SHARED:-}" ]; then
+  while read -r _ _ _ _ path _; do [ "$path" = "$CAGE_SHARED" ] || mount --make-private "$path"; done </proc/self/mountinfo
+else
+  mount --make-rprivate /
+fi
 # In a user namespace the kernel refuses a new /proc where parts of the old one are covered; the old one does no harm.
 mount -t proc proc /proc 2>/dev/null || true
 # logind opens the virtual terminals if it finds the first; they belong to the machine.

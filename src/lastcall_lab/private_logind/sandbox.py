@@ -10,7 +10,7 @@ SEARCH_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 _SCRIPT = Path(__file__).with_name("cage.sh")
 
 
-def sandbox_command(state: Path, *program: str, own_network: bool = True) -> list[str]:
+def sandbox_command(state: Path, *program: str, own_network: bool = True, shared: Path | None = None) -> list[str]:
     """The command line that runs a program in the sandbox. Its first process forks the sandboxed one.
 
     - Namespaces of its own for mounts, processes, IPC and network: /run (so none of systemd's sockets) and
@@ -18,13 +18,15 @@ def sandbox_command(state: Path, *program: str, own_network: bool = True) -> lis
       the process namespace only.
     - Without CAP_SYS_BOOT reboot(2) is refused anyway; nothing can give the capability back.
 
-    Without ``own_network`` the program shares the machine's network, loopback above all. logind must have its own.
+    Without ``own_network`` the program shares the machine's network, loopback above all. logind must have its own. What is
+    mounted below ``shared``, the mount point of a shared mount, both have in common.
     An unprivileged caller gets a user namespace in which it is root.
     """
     user = ["--user", "--map-root-user"] if os.geteuid() else []
     return [
-        *("unshare", *user, "--mount", "--propagation", "private", "--ipc", "--pid", *["--net"] * own_network),
-        *("--fork", "--kill-child=SIGKILL"),
+        *("unshare", *user, "--mount", "--propagation", "unchanged" if shared else "private"),
+        *("--ipc", "--pid", *["--net"] * own_network, "--fork", "--kill-child=SIGKILL"),
+        *(("env", f"CAGE_SHARED={shared}") if shared else ()),
         *(str(_SCRIPT), str(state)),
         *("setpriv", "--bounding-set=-sys_boot,-sys_module,-sys_rawio", "--inh-caps=-all"),
         *program,

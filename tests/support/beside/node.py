@@ -6,6 +6,7 @@ containerd, its volumes of a CSI driver; the real agent runs beside it. All of t
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ import yaml
 from support.beside.object_history import ObjectHistory
 from support.beside.workloads import NODE, Workloads, apply_objects
 from support.csi.volume_worlds import PROGRAM as CSI_PROGRAM
+from support.csi.volume_worlds import detach_loops_below
 from support.host.real_host import GOING_DOWN, real_host
 from support.kube.kubectl import Kubectl
 from support.lab.up_process import LabProcess
@@ -71,7 +73,8 @@ class BesideNode:
         self.kubelet_config = directory / "kubelet.yaml"
         self.kubelet_config.write_text(KUBELET_CONFIG)
         self.boot_id.write_text(str(uuid.uuid4()))
-        (directory / "truth").mkdir()
+        for name in ("truth", "manifests"):
+            (directory / name).mkdir()
         self.workloads = Workloads(directory / "truth" / "log")
         self.workloads.truth.touch()
         for path in (directory, directory / "truth", self.workloads.truth):
@@ -88,6 +91,7 @@ class BesideNode:
         options = [f"--node-name={NODE}", f"--kubeconfig={self.short}/kubelet.conf", f"--root-dir={self.root}"]
         options += [f"--bootstrap-kubeconfig={self.lab.kubeconfig}", "--verbose"]
         options += [f"--container-runtime-endpoint={self.containerd.endpoint}"]
+        options += [f"--pod-manifest-path={self._directory}/manifests"]
         line = " ".join([*PROGRAM, str(self.boot_id), "lab", "kubelet", *options, "$KUBELET_EXTRA_ARGS"])
         return (
             f"[Service]\nEnvironmentFile={self.arguments}\nEnvironment=PYTHONPATH={':'.join(sys.path)}\n"
@@ -204,6 +208,16 @@ class BesideNode:
         """kubectl apply."""
         apply_objects(self.kubectl, objects)
 
+    def add_manifest(self, pod):
+        """A static pod for the kubelet, which reads no half of it."""
+        file = self._directory / "manifests" / f".{pod['metadata']['name']}"
+        file.write_text(json.dumps(pod))
+        file.rename(file.with_name(f"{pod['metadata']['name']}.yaml"))
+
+    def read_image(self, volume):
+        """The first bytes of the file behind a block device."""
+        return (self._directory / f"{volume}.img").read_bytes()[:16]
+
     def node(self):
         """The Node as last seen."""
         return self.history.newest("nodes", NODE)
@@ -265,8 +279,9 @@ async def beside_node(directory: Path):
         opened.push_async_callback(asyncio.to_thread, remove_cgroup, f"/lastcall-{NODE}")
         opened.push_async_callback(node.containerd.remove_pods)
         await opened.enter_async_context(_in_threads(_csi_driver(node.root, directory)))
-        host = real_host({UNIT: node.kubelet_unit()}, own_network=False)
+        host = real_host({UNIT: node.kubelet_unit()}, own_network=False, shared=node.root)
         node.host = await opened.enter_async_context(_in_threads(host))
+        opened.push_async_callback(asyncio.to_thread, detach_loops_below, node.root)  # while its mounts have names
         await node.host.until_answers()
         await asyncio.to_thread(node.give_rights)
         await opened.enter_async_context(node.history.following())
@@ -286,6 +301,10 @@ async def _in_threads(context):
 
 @contextlib.contextmanager
 def _csi_driver(root: Path, directory: Path):
+    """Kubelet, driver and agent see the same mounts below the kubelet's directory, as on a machine."""
+    root.mkdir()
+    for options in (["--bind", str(root)], ["--make-shared"]):
+        subprocess.run(["mount", *options, str(root)], check=True)
     plugin = root / "plugins" / DRIVER
     plugin.mkdir(parents=True)
     command = [sys.executable, str(CSI_PROGRAM), DRIVER, str(plugin / "csi.sock"), str(directory)]
@@ -295,4 +314,6 @@ def _csi_driver(root: Path, directory: Path):
         finally:
             process.kill()
             process.wait()
+            detach_loops_below(directory)
             subprocess.run(f"grep -o ' {root}/[^ ]*' /proc/self/mounts | xargs -r umount -l", shell=True, check=False)
+            subprocess.run(["umount", "-l", str(root)], check=True)

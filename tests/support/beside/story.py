@@ -9,13 +9,13 @@ import time
 from dataclasses import dataclass, field
 
 from support.beside.node import UNIT, BesideNode, beside_node
-from support.beside.workloads import NODE, OTHER, controlled_by, mounted_below
+from support.beside.workloads import NODE, OTHER, controlled_by, kept_open_below, mounted_below
 from support.kube.kubectl import Kubectl
 
 from lastcall.model.pods import FINISHED
 from lastcall.names import NODE_SHUTDOWN_MARK
 
-FIRST = ("web", "db", "plain", "critical", "job", "bare")
+FIRST = ("web", "db", "raw", "plain", "critical", "job", "bare", "static")
 """What runs on the node at first."""
 
 
@@ -48,6 +48,14 @@ class Night:
     """When somebody stopped pods behind the kubelet's back, and wrote that its Node is not ready."""
     mounts_before: list = field(default_factory=list)
     mounts: list = field(default_factory=list)
+    loops: list = field(default_factory=list)
+    """The files below the kubelet's directory that a loop device keeps open, after the shutdown beside it."""
+    volumes: dict = field(default_factory=dict)
+    """The names of the PersistentVolumes, by claim."""
+    written: bytes = b""
+    """What the block device has, after the pod that wrote it."""
+    mirror: str = ""
+    """The uid of the first mirror pod, which somebody has deleted."""
     record: object = None
     cancelled_record: object = None
     kubelet_stopped: float = 0.0
@@ -81,20 +89,27 @@ async def prepare(night):
     night.refused = await asyncio.to_thread(as_kubelet.fails, f"label node {OTHER} a=b")
     await kubectl(node, f"cordon {OTHER}")
     await asyncio.to_thread(node.apply, *node.workloads.everything())
+    await asyncio.to_thread(node.add_manifest, node.workloads.static("static"))
     await node.until_wrote(*FIRST)
     await node.until(in_service(node, 2), "both in the Service")
+    claims = await asyncio.to_thread(node.kubectl.json, "get pvc")
+    night.volumes = {one["metadata"]["name"]: one["spec"]["volumeName"] for one in claims["items"]}
     night.disturbed = now()
+    [night.mirror] = [one["metadata"]["uid"] for one in node.history.current("pods", "static")]
     await disturb(node)
     await node.start_agent()
-    await node.wait_for(node.have_written("plain", "critical", since=night.disturbed), 30)
+    await node.wait_for(node.have_written("plain", "critical", "static", since=night.disturbed), 30)
+    await node.wait_for(mirrored_anew(night), 30)
     await node.wait_for(node.is_ready, 30)
     await kubectl(node, f"uncordon {OTHER}")
     await settle()
 
 
 async def disturb(node):
-    """Ends a container and a sandbox by the CRI, and writes the Node's Ready, as a kubelet never does."""
+    """Ends containers and a sandbox by the CRI, deletes a mirror pod, and writes the Node's Ready."""
     await node.end_by_cri("plain", sandbox=False)
+    await node.end_by_cri("static", sandbox=False)
+    await kubectl(node, f"delete pod static-{NODE} --wait=false")
     await node.end_by_cri("critical", sandbox=True)
     body = '{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Disturbed"}]}}'
     await kubectl(node, f"patch node {NODE} --subresource=status -p", body)
@@ -115,6 +130,7 @@ async def shut_down_beside(night):
     await node.wait_for(kubelet_rests(node))
     night.kubelet_stopped = now()
     await asyncio.to_thread(node.apply, node.workloads.late("late"))
+    await asyncio.to_thread(node.add_manifest, node.workloads.static("tardy"))
     await node.wait_for(renewed(node, night.kubelet_stopped), 20)
     night.kubelet_started_again = now()
     await node.host.start(UNIT)
@@ -128,6 +144,8 @@ async def shut_down_beside(night):
     await node.until(node.host.went_down, "the release")
     span.released = now()
     night.mounts = await asyncio.to_thread(mounted_below, node.root)
+    night.loops = await asyncio.to_thread(kept_open_below, node.root)
+    night.written = await asyncio.to_thread(node.read_image, night.volumes["raw-raw-0"])
     night.record = await asyncio.to_thread(node.record)
 
 
@@ -149,7 +167,7 @@ async def boot_beside(night):
     night.boot = now()
     await node.boot()
     await node.start_agent()
-    await node.wait_for(node.have_written("bare", "plain", "critical", "late", since=night.boot))
+    await node.wait_for(node.have_written("bare", "plain", "critical", "static", "late", "tardy", since=night.boot))
     for condition in (undone(node), swept(node), returned(node), ready_again(node)):
         await node.wait_for(condition)
     night.settled = now()
@@ -233,6 +251,13 @@ def undone(node):
 def kubelet_rests(node):
     async def condition():
         return await node.host.running(UNIT) == []
+
+    return condition
+
+
+def mirrored_anew(night):
+    async def condition():
+        return [p for p in night.history.current("pods", "static") if p["metadata"]["uid"] != night.mirror]
 
     return condition
 

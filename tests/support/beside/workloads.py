@@ -9,6 +9,7 @@ from support.agents.system_node import Saw, manifest
 
 NODE, OTHER = "beside-1", "lab-1"
 CRITICAL = "system-node-critical"
+WRITE_DEVICE = "echo written | dd of=/dev/raw conv=notrunc,fsync 2>/dev/null && say start"
 TOLERATES_ALL = [{"operator": "Exists"}]
 
 
@@ -22,8 +23,10 @@ class Workloads:
         """What runs on the node before it shuts down."""
         return [
             self._service("web"),
+            self._service("static"),
             self._workload("Deployment", "web", replicas=2),
-            self._workload("StatefulSet", "db", serviceName="db", volumeClaimTemplates=[_claim()]),
+            self._workload("StatefulSet", "db", serviceName="db", volumeClaimTemplates=[_claim("data")]),
+            self._workload("StatefulSet", "raw", serviceName="raw", volumeClaimTemplates=[_claim("raw", mode="Block")]),
             self._workload("DaemonSet", "plain", only_node=True),
             self._workload("DaemonSet", "critical", only_node=True, priorityClassName=CRITICAL),
             self._job(),
@@ -34,6 +37,13 @@ class Workloads:
         """A pod without a controller."""
         template = self._template(name, takes=takes, sidecar=sidecar, only_node=True, **spec)
         return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": template["spec"]}
+
+    def static(self, name):
+        """The manifest of a critical static pod."""
+        pod = self.bare(name, priorityClassName=CRITICAL)
+        del pod["spec"]["nodeSelector"]
+        pod["metadata"]["labels"] = {"app": name}
+        return pod
 
     def late(self, name):
         """A pod that needs no scheduler and minds no taint."""
@@ -77,8 +87,12 @@ class Workloads:
     def _workload(self, kind, name, *, only_node=False, priorityClassName="", **spec):  # noqa: N803 - the field's name
         template = self._template(name, only_node=only_node, priorityClassName=priorityClassName)
         if "volumeClaimTemplates" in spec:
-            [container] = template["spec"]["containers"]
-            container["volumeMounts"].append({"name": "data", "mountPath": "/data"})
+            [container], [claim] = template["spec"]["containers"], spec["volumeClaimTemplates"]
+            if claim["spec"].get("volumeMode") == "Block":
+                container["volumeDevices"] = [{"name": "raw", "devicePath": "/dev/raw"}]
+                container["command"] = [word.replace("say start", WRITE_DEVICE) for word in container["command"]]
+            else:
+                container["volumeMounts"].append({"name": "data", "mountPath": "/data"})
         return {
             "apiVersion": "apps/v1",
             "kind": kind,
@@ -99,9 +113,9 @@ class Workloads:
         return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
 
 
-def _claim():
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
-    return {"metadata": {"name": "data"}, "spec": spec}
+def _claim(name, *, mode="Filesystem"):
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}, "volumeMode": mode}
+    return {"metadata": {"name": name}, "spec": spec}
 
 
 def controlled_by(owner):
@@ -115,6 +129,12 @@ def apply_objects(kubectl, objects):
     """By the real kubectl."""
     listed = {"apiVersion": "v1", "kind": "List", "items": objects}
     return kubectl("apply -f -", given=listed)
+
+
+def kept_open_below(directory: Path):
+    """The files below a directory that loop devices are attached to."""
+    files = [path.read_text().rstrip("\n") for path in Path("/sys/block").glob("loop*/loop/backing_file")]
+    return [file for file in files if file.startswith(f"{directory}/")]
 
 
 def mounted_below(directory: Path):

@@ -66,10 +66,11 @@ class RealHost:
 
 
 @contextlib.contextmanager
-def real_host(units, *, own_network=True):
+def real_host(units, *, own_network=True, shared=None):
     """Runs until the context ends. ``units`` are the host's services by their names.
 
-    Without ``own_network`` they can reach what listens on the machine's loopback.
+    Without ``own_network`` they can reach what listens on the machine's loopback. What is mounted below ``shared``, the
+    mount point of a shared mount, is mounted for the test too.
     """
     state = Path(tempfile.mkdtemp(prefix="lastcall-", dir="/tmp"))  # short: a unix socket's path has 107 bytes
     everything = {**service_manager.OTHER_BUS, **TARGETS, **units}
@@ -78,7 +79,7 @@ def real_host(units, *, own_network=True):
             recorder = logind._processes["recorder"]
             recorder.kill()  # systemd takes its name on the bus
             recorder.wait()
-            options = {"start": "test.target", "bus": logind.address, "own_network": own_network}
+            options = {"start": "test.target", "bus": logind.address, "own_network": own_network, "shared": shared}
             with service_manager.service_manager(state, everything, **options):
                 yield RealHost(logind)
     finally:

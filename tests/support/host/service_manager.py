@@ -56,8 +56,18 @@ def why_not():
 
 
 @contextlib.contextmanager
-def service_manager(state: Path, units: dict[str, str], *, start: str, bus: str = "", own_network: bool = True):
+def service_manager(
+    state: Path,
+    units: dict[str, str],
+    *,
+    start: str,
+    bus: str = "",
+    own_network: bool = True,
+    shared: Path | None = None,
+):
     """Runs until the context ends; ``start`` is the unit that is started. ``state``/run is the cage's /run.
+
+    ``own_network`` and ``shared`` as of ``sandbox_command``.
 
     With the units of BUS, systemd is at unix:path=``state``/run/user/bus; with those of OTHER_BUS at the address ``bus``.
     """
@@ -72,7 +82,8 @@ def service_manager(state: Path, units: dict[str, str], *, start: str, bus: str 
     where = [f"DBUS_SESSION_BUS_ADDRESS={bus}"] if bus else []
     manager = ["env", "XDG_RUNTIME_DIR=/run/user", *where, MANAGER, "--user", "--log-target=console", f"--unit={start}"]
     group = f"lastcall-test-{os.getpid()}"
-    line = sandbox.sandbox_command(state, "sh", "-c", ENTER, group, *manager, own_network=own_network)
+    command = ["sh", "-c", ENTER, group, *manager]
+    line = sandbox.sandbox_command(state, *command, own_network=own_network, shared=shared)
     with (state / "manager.log").open("w") as log, subprocess.Popen(line, stdout=log, stderr=log) as process:
         try:
             yield

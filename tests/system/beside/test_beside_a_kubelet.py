@@ -19,8 +19,8 @@ from lastcall_lab.private_logind import PrivateLogind
 pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("containerd-beside")]
 
 NOT_READY = ("False", "KubeletNotReady", "node is shutting down")
-DELETED = ("web", "db", "job")
-KEPT = ("bare", "plain", "critical")
+DELETED = ("web", "db", "raw", "job")
+KEPT = ("bare", "plain", "critical", "static")
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +43,14 @@ def pods(night, name, span):
 
 def before(night, name):
     """The pods of that name on the node when the shutdown began, by uid."""
-    last = {v.obj["metadata"]["uid"]: v.obj for v in night.history.of("pods", name, until=night.beside.began)}
-    return {uid: pod for uid, pod in last.items() if pod["spec"].get("nodeName") == NODE}
+    last = {v.obj["metadata"]["uid"]: v for v in night.history.of("pods", name, until=night.beside.began)}
+    return {uid: v.obj for uid, v in last.items() if not v.gone and v.obj["spec"].get("nodeName") == NODE}
+
+
+def attachments(night, claim):
+    """Versions of the VolumeAttachments of a claim's volume since the shutdown began."""
+    found = night.history.of("volumeattachments", since=night.beside.began)
+    return [v for v in found if v.obj["spec"]["source"]["persistentVolumeName"] == night.volumes[claim]]
 
 
 def node_versions(night, span):
@@ -59,8 +65,16 @@ class TestKubelet:
     """The lab's kubelet does what a kubelet was seen doing."""
 
     def test_it_restarts_what_others_have_stopped(self, night):
-        for pod in ("plain", "critical"):
+        for pod in ("plain", "critical", "static"):
             assert night.node.workloads.times(pod, "start", since=night.disturbed)[0] < night.beside.began
+
+    def test_it_makes_a_mirror_pod_anew_and_ends_no_container_for_it(self, night):
+        [uid] = before(night, "static")
+        assert uid != night.mirror
+        [first] = {v.obj["metadata"]["uid"] for v in night.history.of("pods", "static", until=night.disturbed)}
+        assert first == night.mirror
+        starts = night.node.workloads.times("static", "start", until=night.beside.began)
+        assert len(starts) == 2, "at first, and when its container had been ended"
 
     def test_it_writes_its_own_readiness_over_that_of_others(self, night):
         seen = night.history.of("nodes", NODE, since=night.disturbed, until=night.beside.began)
@@ -101,13 +115,21 @@ class TestBeside:
         assert len(terms) == 2
         assert out < min(terms)
 
+    def test_a_static_pod_leaves_its_service_before_it_gets_sigterm(self, night):
+        slices = night.history.of("endpointslices", "static", until=night.beside.released)
+        assert [v for v in slices if v.at < night.beside.began and ready_addresses(v.obj, NODE)]
+        out = next(v.at for v in slices if v.at > night.beside.began and not ready_addresses(v.obj, NODE))
+        [term] = wrote(night, "static", "TERM", night.beside)
+        assert out < term
+
     def test_critical_pods_end_in_the_critical_phase(self, night):
-        [critical] = wrote(night, "critical", "TERM", night.beside)
+        critical = [wrote(night, pod, "TERM", night.beside) for pod in ("critical", "static")]
         others = [
             at for pod in (*DELETED, "plain", "bare", "bare-sidecar") for at in wrote(night, pod, "exit", night.beside)
         ]
-        assert len(others) == 7, "two of web, two containers of bare"
-        assert critical >= max(others)
+        assert len(others) == 8, "two of web, two containers of bare"
+        assert [len(terms) for terms in critical] == [1, 1]
+        assert min(at for terms in critical for at in terms) >= max(others)
         assert [phase.end for phase in night.record.phases] == [PhaseEnd.DONE] * 2
 
     def test_a_sidecar_ends_after_its_app(self, night):
@@ -137,14 +159,23 @@ class TestBeside:
         assert made > ended
 
     def test_the_volume_is_unmounted_and_detached_before_another_node_has_it(self, night):
-        assert len(night.mounts_before) == 2, "staged and published"
+        assert len([path for path in night.mounts_before if "/volumeDevices/" not in path]) == 2, "staged and published"
         assert night.mounts == []
-        attachments = night.history.of("volumeattachments", since=night.beside.began)
-        detached = next(v.at for v in attachments if v.gone and v.obj["spec"]["nodeName"] == NODE)
-        attached = next(v.at for v in attachments if v.obj["spec"]["nodeName"] == OTHER and is_attached(v.obj))
+        seen = attachments(night, "data-db-0")
+        detached = next(v.at for v in seen if v.gone and v.obj["spec"]["nodeName"] == NODE)
+        attached = next(v.at for v in seen if v.obj["spec"]["nodeName"] == OTHER and is_attached(v.obj))
         [ended] = wrote(night, "db", "exit", night.beside)
         assert ended < detached < attached < night.beside.released
         assert not node_versions(night, night.beside)[-1].obj["status"].get("volumesInUse")
+
+    def test_a_block_device_is_unmapped_and_closed_before_it_is_detached(self, night):
+        mapped = [path for path in night.mounts_before if "/volumeDevices/" in path]
+        assert len(mapped) == 2, "published, and the kubelet's own"
+        assert night.written.startswith(b"written\n"), "the pod has had it as a device"
+        assert night.loops == []
+        detached = next(v.at for v in attachments(night, "raw-raw-0") if v.gone and v.obj["spec"]["nodeName"] == NODE)
+        [ended] = wrote(night, "raw", "exit", night.beside)
+        assert ended < detached < night.beside.released
 
     def test_the_job_counts_no_failure(self, night):
         [job] = night.history.current("jobs", "job")
@@ -170,6 +201,10 @@ class TestBeside:
     def test_a_kubelet_that_somebody_starts_is_stopped_again_and_reported(self, night):
         assert night.kubelet_started_again < min(wrote(night, "critical", "TERM", night.beside))
         assert [note.text for note in night.record.notes if "was started during the shutdown" in note.text]
+
+    def test_a_late_static_pod_waits_for_the_boot(self, night):
+        assert wrote(night, "tardy", "start", night.beside) == []
+        assert night.node.workloads.times("tardy", "start", since=night.boot)
 
     def test_a_late_pod_waits_for_the_boot(self, night):
         assert wrote(night, "late", "start", night.beside) == []
