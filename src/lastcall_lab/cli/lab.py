@@ -83,6 +83,11 @@ _output = click.option("-o", "--output", type=click.Choice(["text", "json"]), de
     help="Who may do what: by roles and bindings, or whoever has a token.",
 )
 @click.option(
+    "--runtime-config",
+    metavar="GROUP/VERSION=true,...",
+    help="Serve these API versions, too. There is lifecycle.k8s.io/v1alpha1: EvictionRequests, which --guard runs.",
+)
+@click.option(
     "--audit-log",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Append who asked what to this file, one JSON object a line.",
@@ -101,6 +106,7 @@ def up_command(
     failover: bool,
     guard: bool,
     authorization: str,
+    runtime_config: str | None,
     audit_log: Path | None,
     verbose: bool,
 ) -> None:
@@ -111,6 +117,7 @@ def up_command(
     _preload_module("lastcall_lab.up.lab_process")
 
     from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode
+    from lastcall_lab.apiserver.catalog.optional_resources import read_runtime_config
     from lastcall_lab.up import lab_process as program
     from lastcall_lab.up.shutdown_managers import ShutdownManagerType
 
@@ -128,6 +135,7 @@ def up_command(
         guard=guard,
         authorization=AuthorizationMode(authorization),
         audit_log=audit_log,
+        optional=read_runtime_config(runtime_config or ""),
     )
     asyncio.run(program.run_lab(wanted, tell=functools.partial(_print_instructions, wanted)))
 

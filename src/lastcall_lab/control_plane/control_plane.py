@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -42,7 +42,9 @@ class ControlPlaneLocation:
 
 
 class ControlPlane:
-    """Runs from ``run`` until it is cancelled or ``stop`` is called. ``without`` names disabled controllers.
+    """Runs from ``run`` until it is cancelled or ``stop`` is called.
+
+    ``without`` names disabled controllers, ``optional`` the API versions that are served besides.
 
     Two steps, because callers read its files in between: ``prepare``, then ``run``.
     """
@@ -58,12 +60,14 @@ class ControlPlane:
         store: Store | None = None,
         audit: AuditLog | None = None,
         authorization: AuthorizationMode = AuthorizationMode.RBAC,
+        optional: Sequence[str] = (),
     ) -> None:
         self._place = place
         self._clock = clock
         self._random = random
         self._without = without
         self._storage = storage
+        self._optional = optional
         roles = identities.cluster_roles() if authorization is AuthorizationMode.RBAC else ()
         self.server = ApiServer(
             clock,
@@ -73,6 +77,7 @@ class ControlPlane:
             authorization=authorization,
             roles=roles,
             offload=BodyWorkerThread(),
+            optional=optional,
         )
         self._front: HttpServer | None = None
         self.authority = b""
@@ -113,7 +118,11 @@ class ControlPlane:
         await asyncio.to_thread(self._read_files)
         self.server.identities.add(self._token, USER, ("system:masters", "system:authenticated"))
         controllers = make_controllers(
-            self.authority.decode(), storage=self._storage, without=self._without, roles=True
+            self.authority.decode(),
+            storage=self._storage,
+            without=self._without,
+            roles=True,
+            optional=self._optional,
         )
         following, writing = (
             self._controller_client(identities.MANAGER),

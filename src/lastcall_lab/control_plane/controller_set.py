@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 
 from lastcall.errors import InvalidInput
 from lastcall_lab.apiserver.catalog.built_in_resources import built_in_resources
+from lastcall_lab.apiserver.catalog.optional_resources import optional_resources
 from lastcall_lab.controllers.cluster.cluster_role_aggregation import ClusterRoleAggregator
 from lastcall_lab.controllers.cluster.endpoint_slices import EndpointSliceController
 from lastcall_lab.controllers.cluster.garbage_collector import GarbageCollector
@@ -41,14 +42,15 @@ def make_controllers(
     renewals: Renewals | None = None,
     without: Collection[str] = (),
     roles: bool = False,
+    optional: Sequence[str] = (),
 ) -> Sequence[Controller]:
     """Makes all controllers but those in ``without``; InvalidInput if one of these is unknown.
 
     ``authority`` is the certificate, PEM, by which pods verify the API server. ``storage`` is the storage of the toy
     driver. ``renewals`` are those of nodes whose leases are not written each time. ``roles`` adds the controllers for
-    ClusterRoles.
+    ClusterRoles. ``optional`` are the API versions that are served besides.
     """
-    found = _cluster_controllers(authority, renewals)
+    found = _cluster_controllers(authority, renewals, optional)
     if roles:
         found.append(ClusterRoleAggregator())
     if storage:
@@ -62,9 +64,10 @@ def make_controllers(
     return [one for one in found if one.name not in without]
 
 
-def _cluster_controllers(authority: str, renewals: Renewals | None) -> list[Controller]:
+def _cluster_controllers(authority: str, renewals: Renewals | None, optional: Sequence[str]) -> list[Controller]:
     """The controllers of every cluster."""
-    stored = [one for one in built_in_resources() if not one.stored_as and (not one.verbs or "watch" in one.verbs)]
+    served = [*built_in_resources(), *optional_resources(optional)]
+    stored = [one for one in served if not one.stored_as and (not one.verbs or "watch" in one.verbs)]
     owned = {
         (one.api_version, one.kind): ServedKind(one.storage, one.namespaced)
         for one in stored

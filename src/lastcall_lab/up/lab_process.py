@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
@@ -62,6 +62,8 @@ class LabOptions:
     """``lastcall guard run`` runs too."""
     authorization: AuthorizationMode = AuthorizationMode.RBAC
     audit_log: Path | None = None
+    optional: Sequence[str] = ()
+    """API versions that are served besides."""
 
 
 Tell = Callable[[ControlPlane, LocalMachines], None]
@@ -113,6 +115,7 @@ async def _run_lab(
         store=store,
         audit=audit,
         authorization=wanted.authorization,
+        optional=wanted.optional,
     )
     await plane.prepare()
     site = LabInfrastructure(

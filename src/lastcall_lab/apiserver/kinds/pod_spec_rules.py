@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from lastcall_lab.apiserver.kinds import pod_value_rules
+from lastcall_lab.apiserver.kinds.eviction_responders import validate_eviction_responders
 from lastcall_lab.apiserver.kinds.pod_container_rules import ContainerRulesContext, validate_containers
 from lastcall_lab.apiserver.kinds.pod_scheduling_rules import (
     validate_affinity,
@@ -55,6 +56,7 @@ def validate_pod_spec(spec: Object, path: str, *, is_pod: bool = False) -> Itera
     if (system := spec.get("os")) is not None:
         where = f"{path}.os" if system.get("name") else f"{path}.os.name"  # same as in Kubernetes
         yield from _choice(system.get("name", ""), ("linux", "windows"), where)
+    yield from validate_eviction_responders(spec, path)
 
 
 def _choice(value: str, supported: tuple[str, ...], path: str) -> Iterator[Cause]:

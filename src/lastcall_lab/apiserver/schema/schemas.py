@@ -21,10 +21,10 @@ _PACKAGES = {"": "core", "events.k8s.io": "core"}
 
 
 class Schemas:
-    """The types of all resources, based on the table ``types``."""
+    """The types of all resources, based on the table ``types``; with those of ``optional`` (``GROUP/VERSION``)."""
 
-    def __init__(self) -> None:
-        self.types = TypeTable()
+    def __init__(self, optional: Sequence[str] = ()) -> None:
+        self.types = TypeTable(optional)
         self._nodes: dict[ServedResource, SchemaNode | None] = {}
 
     def of(self, resource: ServedResource) -> SchemaNode | None:

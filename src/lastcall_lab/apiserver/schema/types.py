@@ -4,6 +4,9 @@ The table (data/types.json.gz, made by tools/schema_types.py) holds for every st
 fields in Go's order. A field's ``type`` is a scalar (see ``SchemaNode.kind``), ``[]`` and the type of the items, ``{}``
 and the type of the values, or ``#`` and the name of a struct. ``write`` says when Go's encoder writes the field:
 ``always``, ``set`` (a non-nil pointer), ``null`` (a pointer, also as null), or, if absent, when it is not empty.
+
+A group that is served on request has a table of its own (data/types-GROUP-VERSION.json, in the same form, from the
+sources of a later release). What it says of a known struct are further fields of it.
 """
 
 import gzip
@@ -134,9 +137,10 @@ class Struct:
 
 
 class TypeTable:
-    """The table, loaded in a few milliseconds at the first access."""
+    """The table, loaded in a few milliseconds at the first access; with those of ``optional`` (``GROUP/VERSION``)."""
 
-    def __init__(self) -> None:
+    def __init__(self, optional: Sequence[str] = ()) -> None:
+        self._optional = optional
         self._structs: dict[str, Struct] = {}
         self._nodes: dict[str, SchemaNode] = {}
 
@@ -159,11 +163,23 @@ class TypeTable:
 
     @cached_property
     def _table(self) -> Mapping[str, Mapping[str, Any]]:
-        data = resources.files("lastcall_lab.apiserver").joinpath("data/types.json.gz").read_bytes()
-        table: Mapping[str, Mapping[str, Any]] = msgspec.json.decode(gzip.decompress(data))
+        table: dict[str, Mapping[str, Any]] = msgspec.json.decode(gzip.decompress(_read_data("types.json.gz")))
+        for one in self._optional:
+            more: Mapping[str, Mapping[str, Any]] = msgspec.json.decode(
+                _read_data(f"types-{one.replace('/', '-')}.json")
+            )
+            table |= {name: _add_fields(table.get(name, {}), facts) for name, facts in more.items()}
         return table
 
     @cached_property
     def _kinds(self) -> Mapping[tuple[str, str, str], str]:
         named = ((tuple(kind), name) for name, facts in self._table.items() for kind in facts.get("kinds", ()))
         return {(group, version, kind): name for (group, version, kind), name in named}
+
+
+def _read_data(name: str) -> bytes:
+    return resources.files("lastcall_lab.apiserver").joinpath(f"data/{name}").read_bytes()
+
+
+def _add_fields(known: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**known, **more, "fields": {**known.get("fields", {}), **more["fields"]}}

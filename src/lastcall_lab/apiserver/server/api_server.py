@@ -28,6 +28,7 @@ from lastcall_lab.apiserver.authorization.audit import AuditLog
 from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode, Authorizer
 from lastcall_lab.apiserver.authorization.request_access import RequestAccess
 from lastcall_lab.apiserver.catalog.built_in_resources import built_in_resources
+from lastcall_lab.apiserver.catalog.optional_resources import optional_resources
 from lastcall_lab.apiserver.custom.definition_registry import DefinitionRegistry
 from lastcall_lab.apiserver.encoding import media_types, protobuf_bodies
 from lastcall_lab.apiserver.encoding.media_types import ResponseFormat
@@ -69,7 +70,8 @@ class ApiServer:
 
     ``clock`` and ``random`` decide everything that is not in a request: with a virtual clock and a seed, the same
     requests have the same answers. With ``authorization`` by RBAC the roles of every cluster are there from the beginning,
-    and ``roles``: more of them, and their bindings. ``offload`` runs the work on large bodies.
+    and ``roles``: more of them, and their bindings. ``offload`` runs the work on large bodies. ``optional`` are the API
+    versions (``GROUP/VERSION``) that are served besides.
     """
 
     def __init__(
@@ -82,11 +84,12 @@ class ApiServer:
         authorization: AuthorizationMode = AuthorizationMode.ALWAYS_ALLOW,
         roles: Iterable[Object] = (),
         offload: BodyWorker = run_inline,
+        optional: Sequence[str] = (),
     ) -> None:
         self.clock = clock
         self.audit = audit or AuditLog(clock)
         self.random = random
-        self.scheme = ResourceScheme(built_in_resources())
+        self.scheme = ResourceScheme([*built_in_resources(), *optional_resources(optional, clock.wall)])
         self.store = store or Store()
         self.definitions = DefinitionRegistry(self.store, self.scheme, clock)
         self.definitions.load()
@@ -97,7 +100,7 @@ class ApiServer:
         if authorization is AuthorizationMode.RBAC:
             expected = [*bootstrap.bootstrap_objects(), *roles]
             reconciliation.reconcile_bootstrap(self.store, expected, wall=clock.wall(), random=random)
-        self.schemas = Schemas()
+        self.schemas = Schemas(optional)
         self.managed = ManagedFields(self.schemas, self.scheme)
         self.identities = Authenticator(self.store, clock, random)
         self.access = RequestAccess(self.identities, self.authorizer)

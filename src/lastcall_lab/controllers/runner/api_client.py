@@ -11,6 +11,7 @@ from lastcall.adapters.kube.informer import ChangeKind, Informer
 from lastcall.errors import AlreadyExists, ApiNotPermitted, NotFound, RequestRefused, Unavailable
 from lastcall.ports.node import Clock
 from lastcall_lab.apiserver.catalog.built_in_resources import built_in_resources
+from lastcall_lab.apiserver.catalog.optional_resources import OPTIONAL, optional_resources
 from lastcall_lab.apiserver.values.object_meta import timestamp
 from lastcall_lab.controllers.framework.actions import (
     Action,
@@ -53,7 +54,8 @@ class ClusterApiClient:
         self._pace = pace
         self._buckets: dict[str, TokenBucket] = {}
         self._told: dict[tuple[str, ...], tuple[str, int]] = {}
-        self._versions = {one.qualified_name: one.version for one in built_in_resources()}
+        known = (*built_in_resources(), *optional_resources(OPTIONAL))
+        self._versions = {one.qualified_name: one.version for one in known}
 
     async def follow(self, resource: str, version: str = "") -> AsyncIterator[ChangeBatch]:
         """All objects of a resource in one batch, then each change. After a relist, also the new revision.
