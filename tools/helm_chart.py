@@ -13,6 +13,7 @@ import yaml
 from lastcall.manifests import (
     agent,
     daemon_set,
+    guard_eviction_grants,
     guard_grants,
     guard_policy_definition,
     guard_provider_rights,
@@ -25,6 +26,7 @@ from lastcall.manifests import (
 from lastcall.manifests.controller import EXTERNAL, OWN
 from lastcall.manifests.controller_grants import all_grants
 from lastcall.manifests.rbac import ANYWHERE, role_rules
+from lastcall.model.eviction_request_mode import EvictionRequestMode
 from lastcall.names import SYSTEM_NAMESPACE
 
 TEMPLATES = Path(__file__).parents[1] / "deploy/helm/lastcall/templates"
@@ -67,7 +69,13 @@ def grants_file():
             for peers in (False, True)
         ),
         *(grants_template(f"controller.{who}", all_grants(RELEASE, detach=who == OWN)) for who in (EXTERNAL, OWN)),
-        grants_template("guard", guard_grants.guard_grants(RELEASE)),
+        *(
+            grants_template(
+                f"guard.{mode.value}",
+                [*guard_grants.guard_grants(RELEASE), *guard_eviction_grants.eviction_request_grants(mode)],
+            )
+            for mode in EvictionRequestMode
+        ),
         grants_template("guardAccess", guard_grants.access_grants()),
         grants_template("guardReleaser", guard_grants.releaser_grants()),
     ]

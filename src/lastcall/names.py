@@ -125,6 +125,17 @@ GUARD_RELEASER = _define_name(
     "system:serviceaccount:lastcall-system:lastcall-guard-releaser",
     "the guard's own identity for deletions that it allows",
 )
+GUARD_USER = _define_name(
+    "user", "system:serviceaccount:lastcall-system:lastcall-guard", "the guard's own identity for everything else"
+)
+GUARD_RESPONDER = _define_name(
+    "responder",
+    f"{GROUP}/guard",
+    "in `spec.evictionResponders` of a pod: its evictions by EvictionRequests wait until its application has prepared",
+)
+DRAIN_REQUESTER = _define_name(
+    "requester", f"{GROUP}/drain", "in `spec.requester` of an EvictionRequest: it is lastcall's own"
+)
 
 SYSTEM_NAMESPACE = _define_name("namespace", "lastcall-system", "the namespace of lastcall's own objects")
 NODES_NAMESPACE = _define_name(

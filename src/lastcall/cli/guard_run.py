@@ -6,6 +6,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 import click
 
 from lastcall.cli.options import AddressParam
+from lastcall.model.eviction_request_mode import EvictionRequestMode
 from lastcall.names import SYSTEM_NAMESPACE
 
 
@@ -78,6 +79,13 @@ class NetworkParam(click.ParamType[IPv4Network | IPv6Network]):
     show_default=True,
     help="How long reviews are answered after SIGTERM, until no API server sends any more.",
 )
+@click.option(
+    "--eviction-requests",
+    type=click.Choice([one.value for one in EvictionRequestMode]),
+    default=EvictionRequestMode.OFF.value,
+    show_default=True,
+    help="Answer EvictionRequests for guarded pods, or run all EvictionRequests of the cluster, too.",
+)
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-v", "--verbose", is_flag=True, help="Also tells what is of interest only when something is wrong.")
 def command(
@@ -91,6 +99,7 @@ def command(
     networks: tuple[IPv4Network | IPv6Network, ...],
     client_ca_file: str | None,
     drain_seconds: float,
+    eviction_requests: str,
     log_format: str,
     verbose: bool,
 ) -> None:
@@ -115,5 +124,6 @@ def command(
         allowed_networks=networks,
         client_ca_file=client_ca_file or "",
         drain_seconds=drain_seconds,
+        eviction_requests=EvictionRequestMode(eviction_requests),
     )
     asyncio.run(guard.run_guard(settings))

@@ -8,6 +8,7 @@ from lastcall.manifests.controller import EXTERNAL, IMAGE, NAMESPACE, OWN
 from lastcall.manifests.daemon_set import CONTAINERD
 from lastcall.manifests.guard_webhooks import FAIL, IGNORE
 from lastcall.manifests.pod_policies import SECONDS
+from lastcall.model.eviction_request_mode import EvictionRequestMode
 
 
 @click.group("manifests")
@@ -127,7 +128,14 @@ def pod_policies_command(*, settle_seconds: int) -> None:
     show_default=True,
     help="Whether deletions of guarded namespaces are allowed or refused while no guard answers.",
 )
-def guard_command(*, image: str, replicas: int, failure_policy: str) -> None:
+@click.option(
+    "--eviction-requests",
+    type=click.Choice([one.value for one in EvictionRequestMode]),
+    default=EvictionRequestMode.OFF.value,
+    show_default=True,
+    help="Answer EvictionRequests for guarded pods, or run all EvictionRequests of the cluster, too.",
+)
+def guard_command(*, image: str, replicas: int, failure_policy: str, eviction_requests: str) -> None:
     """Everything that lastcall guard run needs, itself too.
 
     No namespace is guarded by it alone: see lastcall manifests guard-namespace.
@@ -135,7 +143,12 @@ def guard_command(*, image: str, replicas: int, failure_policy: str) -> None:
     from lastcall.manifests.guard import GuardChoices, guard_objects
     from lastcall.manifests.yaml_output import to_yaml
 
-    choices = GuardChoices(image=image, replicas=replicas, failure_policy=failure_policy)
+    choices = GuardChoices(
+        image=image,
+        replicas=replicas,
+        failure_policy=failure_policy,
+        eviction_requests=EvictionRequestMode(eviction_requests),
+    )
     click.echo(to_yaml(guard_objects(choices)), nl=False)
 
 

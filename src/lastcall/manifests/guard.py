@@ -18,6 +18,7 @@ from lastcall.manifests.guard_deployment import (
     guard_network_policy,
     guard_service,
 )
+from lastcall.manifests.guard_eviction_grants import eviction_request_grants
 from lastcall.manifests.guard_grants import ACCESS, NAME, RELEASER, access_grants, guard_grants, releaser_grants
 from lastcall.manifests.guard_policy_definition import guard_policy_definition
 from lastcall.manifests.guard_provider_rights import provider_rights_binding, provider_rights_policy
@@ -25,6 +26,7 @@ from lastcall.manifests.guard_webhooks import FAIL, IGNORE, guard_webhook_config
 from lastcall.manifests.rbac import Grant, Object, role_rules
 from lastcall.manifests.role_bindings import role_objects
 from lastcall.model.decoding import quote_value
+from lastcall.model.eviction_request_mode import EvictionRequestMode
 from lastcall.model.patterns import NAME as DNS_LABEL
 from lastcall.names import SYSTEM_NAMESPACE
 
@@ -38,6 +40,7 @@ class GuardChoices:
     image: str = IMAGE
     replicas: int = 2
     failure_policy: str = IGNORE
+    eviction_requests: EvictionRequestMode = EvictionRequestMode.OFF
 
     def __post_init__(self) -> None:
         wrong = image_violations(self.image)
@@ -66,7 +69,7 @@ def guard_objects(choices: GuardChoices) -> list[Object]:
         guard_policy_definition(),
         _base_object("v1", "ServiceAccount", NAME, namespace),
         _base_object("v1", "ServiceAccount", RELEASER, namespace),
-        *role_objects(guard_grants(namespace), to=NAME, of=namespace, labels=labels),
+        *role_objects(_list_grants(choices, namespace), to=NAME, of=namespace, labels=labels),
         _cluster_role(ACCESS, access_grants()),
         _cluster_role(RELEASER, releaser_grants()),
         {**_base_object("coordination.k8s.io/v1", "Lease", NAME, namespace), "spec": {}},
@@ -74,11 +77,21 @@ def guard_objects(choices: GuardChoices) -> list[Object]:
         guard_service(namespace, labels),
         guard_budget(namespace, labels),
         guard_network_policy(namespace, labels),
-        guard_deployment(namespace, labels, image=choices.image, replicas=choices.replicas),
+        guard_deployment(
+            namespace,
+            labels,
+            image=choices.image,
+            replicas=choices.replicas,
+            eviction_requests=choices.eviction_requests,
+        ),
         provider_rights_policy(labels),
         provider_rights_binding(labels),
         guard_webhook_configuration(service_client(namespace), failure_policy=choices.failure_policy, labels=labels),
     ]
+
+
+def _list_grants(choices: GuardChoices, namespace: str) -> list[Grant]:
+    return [*guard_grants(namespace), *eviction_request_grants(choices.eviction_requests)]
 
 
 def guarded_namespace_objects(namespace: str) -> list[Object]:

@@ -3,6 +3,7 @@
 from lastcall.manifests.guard_grants import NAME
 from lastcall.manifests.network_policy import network_policy_object
 from lastcall.manifests.rbac import Object
+from lastcall.model.eviction_request_mode import EvictionRequestMode
 
 WEBHOOK_PORT = 9443
 STATUS_PORT = 9468
@@ -12,7 +13,14 @@ DRAIN_SECONDS = 15
 _USER = 65532
 
 
-def guard_deployment(namespace: str, labels: dict[str, str], *, image: str, replicas: int) -> Object:
+def guard_deployment(
+    namespace: str,
+    labels: dict[str, str],
+    *,
+    image: str,
+    replicas: int,
+    eviction_requests: EvictionRequestMode = EvictionRequestMode.OFF,
+) -> Object:
     """All replicas answer reviews; each is on a node of its own if there are enough."""
     return {
         "apiVersion": "apps/v1",
@@ -22,7 +30,7 @@ def guard_deployment(namespace: str, labels: dict[str, str], *, image: str, repl
             "replicas": replicas,
             "selector": {"matchLabels": _selector(labels)},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "template": {"metadata": {"labels": labels}, "spec": _pod_spec(image, labels)},
+            "template": {"metadata": {"labels": labels}, "spec": _pod_spec(image, labels, eviction_requests)},
         },
     }
 
@@ -61,7 +69,7 @@ def _selector(labels: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in labels.items() if key != "app.kubernetes.io/part-of"}
 
 
-def _pod_spec(image: str, labels: dict[str, str]) -> Object:
+def _pod_spec(image: str, labels: dict[str, str], eviction_requests: EvictionRequestMode) -> Object:
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": _selector(labels)}}
     preferred = [{"weight": 100, "podAffinityTerm": term}]
     return {
@@ -79,11 +87,12 @@ def _pod_spec(image: str, labels: dict[str, str]) -> Object:
             {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
         ],
         "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}},
-        "containers": [_container(image)],
+        "containers": [_container(image, eviction_requests)],
     }
 
 
-def _container(image: str) -> Object:
+def _container(image: str, eviction_requests: EvictionRequestMode) -> Object:
+    more = [f"--eviction-requests={eviction_requests.value}"]
     return {
         "name": "guard",
         "image": image,
@@ -94,6 +103,7 @@ def _container(image: str) -> Object:
             f"--webhook-bind-address=$(POD_IP):{WEBHOOK_PORT}",
             f"--metrics-bind-address=$(POD_IP):{STATUS_PORT}",
             f"--drain-seconds={DRAIN_SECONDS}",
+            *(more if eviction_requests is not EvictionRequestMode.OFF else []),
             "--log-format=json",
         ],
         "env": [_field_env("POD_IP", "status.podIP"), _field_env("POD_NAME", "metadata.name")],

@@ -46,9 +46,11 @@ from lastcall.guard.controller.preparation_worker import WorkerPorts
 from lastcall.guard.controller.review_service import ReviewService
 from lastcall.guard.decisions.verdict import RemovalVerdict
 from lastcall.model.admission import Removal, RemovalKind
+from lastcall.model.eviction_request_mode import EvictionRequestMode
 from lastcall.model.guard_policy import PreparationState
 from lastcall.names import GUARD_RELEASER, SYSTEM_NAMESPACE
 from lastcall.ports.guard import NamespaceAccess
+from lastcall.wiring.eviction_requests import make_eviction_loop
 from lastcall.wiring.instance import instance_identity
 
 SERVICE: Final = "lastcall-guard"
@@ -79,6 +81,7 @@ class GuardSettings:
     """The authorities (PEM) of certificates that show a client to be the API server; empty for none."""
     drain_seconds: float = 10.0
     """How long requests are answered after SIGTERM, until no API server sends any more."""
+    eviction_requests: EvictionRequestMode = EvictionRequestMode.OFF
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
@@ -136,6 +139,15 @@ class GuardProgram:
             clock=clock,
         )
         self._preparations = PreparationController(ports, self._policies)
+        self._evictions = make_eviction_loop(
+            settings.eviction_requests,
+            client,
+            facts=facts,
+            records=records,
+            policies=self._policies,
+            clock=clock,
+            random=random,
+        )
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
         if settings.client_ca_file:
@@ -177,8 +189,9 @@ class GuardProgram:
     # -- the leader ----------------------------------------------------------------------------------------------------
 
     async def _lead(self) -> None:
+        evictions = [self._evictions.run()] if self._evictions else []
         await wait_first(
-            self._policies.run(), self._shutdowns.run(), self._preparations.run(), self._guarded_pods.run()
+            self._policies.run(), self._shutdowns.run(), self._preparations.run(), self._guarded_pods.run(), *evictions
         )
 
     def _open_access(self, namespace: str) -> NamespaceAccess:

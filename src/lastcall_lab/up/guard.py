@@ -10,6 +10,7 @@ from lastcall.adapters.kube.client import Client
 from lastcall.manifests.guard import GuardChoices, guard_labels, guard_objects
 from lastcall.manifests.guard_grants import NAME
 from lastcall.manifests.guard_webhooks import PATH, guard_webhook_configuration, url_client
+from lastcall.model.eviction_request_mode import EvictionRequestMode
 from lastcall.names import SYSTEM_NAMESPACE
 from lastcall.wiring.guard import GuardProgram, GuardSettings
 from lastcall_lab.apiserver.server import kubeconfig
@@ -26,10 +27,20 @@ _PODS: Final = ip_network("127.0.0.0/8")
 
 
 class LabGuard:
-    """The guard in the lab's own process; ``directory`` is for its kubeconfig."""
+    """The guard in the lab's own process; ``directory`` is for its kubeconfig.
 
-    def __init__(self, plane: ControlPlane, directory: Path) -> None:
+    ``eviction_requests``: nothing else in the lab acts on them.
+    """
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        directory: Path,
+        *,
+        eviction_requests: EvictionRequestMode = EvictionRequestMode.OFF,
+    ) -> None:
         self._plane = plane
+        self._eviction_requests = eviction_requests
         self._kubeconfig = directory / "guard.kubeconfig"
 
     async def run(self) -> None:
@@ -39,14 +50,18 @@ class LabGuard:
         await self._create_objects(self._plane.client(ADMIN), port)
         await asyncio.to_thread(self._write_kubeconfig)
         settings = GuardSettings(
-            kubeconfig=str(self._kubeconfig), webhook=(_HOST, port), names=[_HOST], allowed_networks=[_PODS]
+            kubeconfig=str(self._kubeconfig),
+            webhook=(_HOST, port),
+            names=[_HOST],
+            allowed_networks=[_PODS],
+            eviction_requests=self._eviction_requests,
         )
         await GuardProgram(settings).run_until_cancelled()
 
     async def _create_objects(self, admin: Client, port: int) -> None:
         """As in any cluster, but for what only a guard in a pod needs; the webhook is at a URL of this machine."""
         client = url_client(f"https://{_HOST}:{port}{PATH}")
-        for obj in guard_objects(GuardChoices()):
+        for obj in guard_objects(GuardChoices(eviction_requests=self._eviction_requests)):
             if obj["kind"] == "ValidatingWebhookConfiguration":
                 await create_object(admin, guard_webhook_configuration(client, labels=guard_labels()))
             elif obj["kind"] not in _ELSEWHERE:

@@ -16,8 +16,10 @@ from lastcall.adapters.host.clock import SystemClock
 from lastcall.aio import cancel_and_wait, timeout, wait_any, wait_first
 from lastcall.errors import InvalidInput, Unavailable
 from lastcall.graceful import config as configuration
+from lastcall.model.eviction_request_mode import EvictionRequestMode
 from lastcall_lab.apiserver.authorization.audit import AuditLog, append_to
 from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode
+from lastcall_lab.apiserver.catalog.optional_resources import LIFECYCLE
 from lastcall_lab.apiserver.storage import private_files
 from lastcall_lab.apiserver.storage.database import FILE, Database
 from lastcall_lab.apiserver.storage.store import Store
@@ -148,7 +150,8 @@ def _work_beside(wanted: LabOptions, plane: ControlPlane, directory: Path, clock
     if wanted.guard:
         from lastcall_lab.up.guard import LabGuard  # noqa: PLC0415
 
-        works.append(LabGuard(plane, directory / "control-plane").run)
+        mode = EvictionRequestMode.CONTROL if LIFECYCLE in wanted.optional else EvictionRequestMode.OFF
+        works.append(LabGuard(plane, directory / "control-plane", eviction_requests=mode).run)
     if not works:
         return asyncio.Event().wait
     return lambda: wait_first(*(work() for work in works))

@@ -17,6 +17,7 @@ from lastcall.manifests.agent import AgentChoices, agent_objects
 from lastcall.manifests.controller import ControllerChoices, controller_objects
 from lastcall.manifests.guard import GuardChoices, guard_objects, guarded_namespace_objects
 from lastcall.manifests.pod_policies import pod_policy_objects
+from lastcall.model.eviction_request_mode import EvictionRequestMode
 from lastcall.names import ALL
 
 pytest.importorskip("helm_python", reason="Helm as a library exists for Linux on x86-64 alone")
@@ -118,6 +119,7 @@ def test_it_holds_the_objects_of_the_manifests(values, agent, controller):
             {"replicas": 3, "failurePolicy": "Fail", "image": {"repository": "registry.example/guard", "tag": "7"}},
             {"replicas": 3, "failure_policy": "Fail", "image": "registry.example/guard:7"},
         ),
+        *(({"evictionRequests": mode.value}, {"eviction_requests": mode}) for mode in EvictionRequestMode),
     ],
 )
 def test_the_guard_is_that_of_the_manifests(values, choices):
