@@ -1,10 +1,12 @@
 """A call in lastcall's code that blocks the event loop fails its test."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
+from support.common.run_order import order_tests
 from support.guard.patroni_servers import PatroniServers, why_not
 
 settings.register_profile(
@@ -100,6 +102,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="lab",
         help="whom tests/conformance and the contract of the client ask: the lab (default), or the cluster of KUBECONFIG",
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In one process the order of the files is the best: what a file's tests share is set up once."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items[:] = order_tests([(item.path, item) for item in items])
 
 
 @pytest.fixture(autouse=True, scope="session")

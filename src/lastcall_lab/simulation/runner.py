@@ -48,8 +48,9 @@ def _rehearse_story(story: Story, seed: int) -> RehearsalOutcome:
 
 
 def silence_loggers() -> None:
-    """What the programs of a rehearsal log is said in its outcome, as far as it matters."""
-    logging.getLogger("lastcall").addHandler(logging.NullHandler())
+    """What the programs and the lab's nodes log in a rehearsal is said in its outcome, as far as it matters."""
+    for name in ("lastcall", "lastcall_lab"):
+        logging.getLogger(name).addHandler(logging.NullHandler())
 
 
 async def _rehearse(scenario: Scenario, seed: int) -> RehearsalOutcome:

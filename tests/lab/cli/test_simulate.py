@@ -1,6 +1,8 @@
 """``lastcall simulate``."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -185,3 +187,9 @@ def test_namespaces_and_labels_that_only_an_administrator_sets():
     assert "namespace: shop" in inside
     assert "node-role" in inside
     assert run("-", text=inside).exit_code == 0
+
+
+def test_what_the_programs_of_a_rehearsal_log_is_not_printed():
+    """In seed 27 a node's kubelet gets errors from the API server, which it logs."""
+    command_line = [sys.executable, "-m", "lastcall", "simulate", "chaos", "--seed", "27"]
+    assert subprocess.run(command_line, check=True, capture_output=True, text=True, timeout=100).stderr == ""
