@@ -3,6 +3,7 @@
 import asyncio
 import os
 
+from lastcall.adapters.guard.namespace_access import open_stream
 from lastcall.adapters.kube import tls
 from lastcall.errors import LastcallError, Unavailable
 from lastcall.model.pods import ObjectMetadata, Pod, PodSpec, PodStatus, StatusCondition
@@ -38,7 +39,10 @@ def gone(number, of=3, **rest):
 
 
 class Loopback:
-    """``NamespaceAccess`` without rules, to whatever listens; commands are local processes with ``environment``."""
+    """``NamespaceAccess`` without rules, to whatever listens; commands are local processes with ``environment``.
+
+    A secret is a text that any key has, or a mapping.
+    """
 
     def __init__(self, environment=None, pods=(), **secrets):
         self.pods = pods
@@ -49,14 +53,9 @@ class Loopback:
 
     async def connect(self, pod, port, *, tls_name="", ca="", certificate="", key=""):
         context = tls.client_context(ca, certificate=certificate, key=key) if ca or tls_name else None
-        try:
-            return Stream(
-                *await asyncio.open_connection(
-                    pod.status.pod_ip, port, ssl=context, server_hostname=(tls_name or None) if context else None
-                )
-            )
-        except OSError as error:
-            raise Unavailable(f"{pod.key}: {error}") from error
+        return await open_stream(
+            pod.status.pod_ip, port, f"pod {pod.key}", context=context, name=(tls_name or None) if context else None
+        )
 
     async def list_pods(self, selector):
         return tuple(one for one in self.pods if selector.selects(one.metadata.labels or {}))
@@ -64,7 +63,8 @@ class Loopback:
     async def read_secret(self, name, key):
         if name not in self.secrets:
             raise LastcallError(f"there is no Secret shop/{name}")
-        return self.secrets[name]
+        found = self.secrets[name]
+        return found[key] if isinstance(found, dict) else found
 
     async def execute(self, pod, container, command):
         self.commands.append((pod.metadata.name, container, command))
@@ -90,22 +90,3 @@ class Loopback:
             stdout=out[:CAP].decode(errors="replace"),
             stderr=err[:CAP].decode(errors="replace"),
         )
-
-
-class Stream:
-    """``MemberStream``."""
-
-    def __init__(self, reader, writer):
-        self._reader, self._writer = reader, writer
-
-    async def read(self, most):
-        try:
-            return await self._reader.read(most)
-        except OSError as error:
-            raise Unavailable(str(error)) from error
-
-    async def write(self, data):
-        self._writer.write(data)
-
-    def close(self):
-        self._writer.transport.abort()

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from lastcall.adapters.guard.http_exchange import HttpAnswer, HttpRequest, exchange
-from lastcall.adapters.guard.settings import ProviderSettings, SecretSource
+from lastcall.adapters.guard.member_tls import MemberTlsSettings, connect_with_tls
 from lastcall.aio import timeout
 from lastcall.errors import LastcallError, TimedOut
 from lastcall.model.base import Facts
@@ -23,27 +23,17 @@ class HttpScheme(Enum):
     HTTPS = "https"
 
 
-class HttpMemberSettings(ProviderSettings, frozen=True):
+class HttpMemberSettings(MemberTlsSettings, frozen=True):
     """How a member is reached."""
 
     scheme: HttpScheme = HttpScheme.HTTP
-    ca_secret: SecretSource | None = None
-    """The authority of the application's certificate (PEM); key ``ca.crt``. Without it the system's."""
-    server_name: Annotated[str, Meta(pattern=r"^$|^[a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?$", max_length=253)] = ""
-    """The name in the certificate; without it the pod's address."""
-    client_certificate_secret: SecretSource | None = None
-    """A client certificate with its key: ``tls.crt`` and ``tls.key``, as in a Secret of the type kubernetes.io/tls."""
     timeout_seconds: Annotated[int, Meta(ge=1, le=9)] = 5
     """For one pod's answer; a call of a provider takes 30 seconds at most."""
 
     def list_violations(self) -> Iterator[str]:
         """What counts with https alone."""
-        if self.scheme is HttpScheme.HTTPS:
-            return
-        named = {"caSecret": self.ca_secret, "clientCertificateSecret": self.client_certificate_secret}
-        yield from (f'{field}: "{source.name}": needs scheme https' for field, source in named.items() if source)
-        if self.server_name:
-            yield f'serverName: "{self.server_name}": needs scheme https'
+        if self.scheme is HttpScheme.HTTP:
+            yield from self.list_unused("scheme https")
 
 
 class JsonAnswer(Facts, frozen=True):
@@ -99,17 +89,6 @@ class HttpMember:
             return JsonAnswer(status=answer.status)
 
     async def _connect(self, pod: Pod) -> MemberStream:
-        settings = self._settings
-        if settings.scheme is HttpScheme.HTTP:
+        if self._settings.scheme is HttpScheme.HTTP:
             return await self._access.connect(pod, self._port)
-        name = settings.server_name or pod.status.pod_ip
-        ca = await self._read(settings.ca_secret, "ca.crt")
-        shown = settings.client_certificate_secret
-        if shown is None:
-            return await self._access.connect(pod, self._port, tls_name=name, ca=ca)
-        certificate = await self._access.read_secret(shown.name, "tls.crt")
-        key = await self._access.read_secret(shown.name, "tls.key")
-        return await self._access.connect(pod, self._port, tls_name=name, ca=ca, certificate=certificate, key=key)
-
-    async def _read(self, source: SecretSource | None, key: str) -> str:
-        return await self._access.read_secret(source.name, source.key or key) if source else ""
+        return await connect_with_tls(self._access, pod, self._port, self._settings)

@@ -7,6 +7,7 @@ import asyncio
 import base64
 import binascii
 import os
+import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
@@ -26,6 +27,8 @@ from lastcall.ports.guard import ExecResult, MemberStream
 
 CONNECT_SECONDS = 3.0
 """Until a connection stands, TLS included."""
+
+REFUSED = "it closes the TLS connection without an answer: it may ask for another client certificate"
 
 PodExecutor = Callable[[Pod, str, tuple[str, ...]], Awaitable[ExecResult]]
 """Runs a command in a container of a pod; ``pod_exec.PodExec.execute`` is one."""
@@ -61,16 +64,8 @@ class KubeNamespaceAccess:
         """``NamespaceAccess.connect``; the pod is read again, because an address may have changed its owner."""
         address = await self._permitted_address(pod)
         context = tls.client_context(ca, certificate=certificate, key=key) if tls_name or ca else None
-        try:
-            async with timeout(CONNECT_SECONDS):
-                reader, writer = await asyncio.open_connection(
-                    str(address), port, ssl=context, server_hostname=(tls_name or str(address)) if context else None
-                )
-        except TimeoutError:
-            raise Unavailable(f"pod {pod.key}: no connection to port {port} in {CONNECT_SECONDS:g} s") from None
-        except OSError as error:  # ssl.SSLError is one
-            raise Unavailable(f"pod {pod.key}: port {port}: {_error_text(error)}") from error
-        return _TcpStream(reader, writer, f"pod {pod.key}: port {port}")
+        name = (tls_name or str(address)) if context else None
+        return await open_stream(str(address), port, f"pod {pod.key}: port {port}", context=context, name=name)
 
     async def list_pods(self, selector: LabelSelector) -> tuple[Pod, ...]:
         """``NamespaceAccess.list_pods``. Errors are those of the API client."""
@@ -136,29 +131,71 @@ class KubeNamespaceAccess:
             )
 
 
-class _TcpStream:
-    """``ports.guard.MemberStream``."""
+async def open_stream(
+    address: str, port: int, title: str, *, context: ssl.SSLContext | None = None, name: str | None = None
+) -> MemberStream:
+    """A connection to an address, with TLS if there is a context. Errors begin with ``title``.
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, title: str) -> None:
+    Unavailable if nobody answers. LastcallError if the certificate is not accepted, or what is spoken is no TLS: then the
+    application is there, and a person has to look at it.
+    """
+    try:
+        async with timeout(CONNECT_SECONDS):
+            reader, writer = await asyncio.open_connection(address, port, ssl=context, server_hostname=name)
+    except TimeoutError:
+        raise Unavailable(f"{title}: no connection in {CONNECT_SECONDS:g} s") from None
+    except OSError as error:
+        raise _translate(error, title) from error
+    return _TcpStream(reader, writer, title, is_tls=context is not None)
+
+
+class _TcpStream:
+    """``ports.guard.MemberStream``.
+
+    A server that does not accept a client's certificate closes the connection when the client has begun to speak. So who
+    closes one with TLS without a word refuses it, and is not away.
+    """
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, title: str, *, is_tls: bool) -> None:
         self._reader = reader
         self._writer = writer
         self._title = title
+        self._may_refuse = is_tls
 
     async def read(self, most: int) -> bytes:
         try:
-            return await self._reader.read(most)
+            data = await self._reader.read(most)
         except OSError as error:
-            raise Unavailable(f"{self._title}: {_error_text(error)}") from error
+            raise self._translate(error) from error
+        if not data and self._may_refuse:
+            raise LastcallError(f"{self._title}: {REFUSED}")
+        self._may_refuse = False
+        return data
 
     async def write(self, data: bytes) -> None:
         try:
             self._writer.write(data)
             await self._writer.drain()
         except OSError as error:
-            raise Unavailable(f"{self._title}: {_error_text(error)}") from error
+            raise self._translate(error) from error
 
     def close(self) -> None:
         self._writer.transport.abort()
+
+    def _translate(self, error: OSError) -> LastcallError:
+        if self._may_refuse and isinstance(error, (ConnectionError, ssl.SSLError)):
+            return LastcallError(f"{self._title}: {REFUSED}")
+        return _translate(error, self._title)
+
+
+def _translate(error: OSError, title: str) -> LastcallError:
+    """A lost connection is Unavailable. A fault of TLS is the other side's word, and no sign of its absence."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return LastcallError(f"{title}: its certificate is not accepted: {error.verify_message}")
+    if isinstance(error, ssl.SSLError) and not isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
+        reason = (error.reason or "").replace("_", " ").lower()
+        return LastcallError(f"{title}: TLS fails: {reason or error}")
+    return Unavailable(f"{title}: {_error_text(error)}")
 
 
 def _error_text(error: OSError) -> str:

@@ -5,25 +5,17 @@ must not be used under Sentinel, which would fail over once more (redis issue 13
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 from msgspec import Meta
-from msgspec.structs import replace
 
 from lastcall.adapters.guard.failover_pauses import TOLD_AFTER, FailoverPauses
-from lastcall.adapters.guard.redis_state import MASTER, REPLICA, ReplicaLink, Replication, parse_info
-from lastcall.adapters.guard.resp import RedisConnection, RedisError
-from lastcall.adapters.guard.settings import (
-    Port,
-    ProviderSettings,
-    SecretSource,
-    TimeoutSeconds,
-    list_setting_violations,
-    read_settings,
-)
-from lastcall.errors import LastcallError, TimedOut, Unavailable
+from lastcall.adapters.guard.redis_members import RedisMembers, RedisMemberSettings, read_view
+from lastcall.adapters.guard.redis_state import MASTER, ReplicaLink, Replication
+from lastcall.adapters.guard.resp import RedisConnection
+from lastcall.adapters.guard.settings import list_setting_violations, read_settings
+from lastcall.errors import TimedOut, Unavailable
 from lastcall.model.pods import Pod
 from lastcall.ports.guard import (
     GuardedMember,
@@ -36,27 +28,20 @@ from lastcall.ports.guard import (
 
 AT: Final = "spec.provider.redis"
 NO_FAILOVER: Final = "no-failover"
-SENTINELS: Final = "__sentinel__:hello"
-"""The channel by which Sentinels know of each other: each subscribes to it at every member."""
 
 MOST_LAG_SECONDS = 2
 """A replica that is online confirms each second what it has."""
 
 
-class RedisSettings(ProviderSettings, frozen=True):
+class RedisSettings(RedisMemberSettings, frozen=True):
     """``spec.provider.redis``."""
 
-    port: Port = 6379
-    username: Annotated[str, Meta(max_length=256)] = ""
-    password_secret: SecretSource | None = None
-    """Key ``password``."""
     max_lag_bytes: Annotated[int, Meta(ge=0)] = 16 * 2**20
     """A replica that has so much to catch up with takes no master's role over."""
     failover_milliseconds: Annotated[int, Meta(ge=1500, le=10_000)] = 2000
     """So long writes are paused at most while a replica catches up; then nothing has changed. A replica confirms what it
     has once a second, and the master waits for that, so that a healthy failover takes up to a second.
     """
-    timeout_seconds: TimeoutSeconds = 3
 
 
 class RedisProviderFactory:
@@ -81,12 +66,14 @@ class RedisProvider:
 
     def __init__(self, settings: RedisSettings, access: NamespaceAccess, pauses: FailoverPauses) -> None:
         self._settings = settings
-        self._access = access
+        self._members = RedisMembers(settings, access)
         self._pauses = pauses
 
     async def check_health(self, member: GuardedMember) -> MemberHealth:
         """Whether one member is the master, and all others are its replicas and follow it closely."""
-        views = await self._read_all([member.pod, *member.others] if member.pod.status.pod_ip else list(member.others))
+        views = await self._members.read_all(
+            [member.pod, *member.others] if member.pod.status.pod_ip else list(member.others)
+        )
         silent = [pod.metadata.name for pod, view in views if isinstance(view, str)]
         if silent:
             return _unhealthy(f"{', '.join(silent)}: no answer")
@@ -107,14 +94,14 @@ class RedisProvider:
 
         If the member is a replica already, those that follow it get its master: a failover leaves them where they are.
         """
-        async with self._connect(member.pod) as redis:
-            view = await self._read_view(redis)
+        async with self._members.connect(member.pod) as redis:
+            view = await read_view(redis)
             if view.role == MASTER:
                 await self._start_failover(redis, view, member)
                 return
         self._pauses.forget(member.pod.metadata.uid)
         for pod in await self._list_followers(member):
-            async with self._connect(pod) as redis:
+            async with self._members.connect(pod) as redis:
                 await redis.call("REPLICAOF", view.master_address, str(self._settings.port))
 
     async def _start_failover(self, redis: RedisConnection, view: Replication, member: GuardedMember) -> None:
@@ -130,15 +117,15 @@ class RedisProvider:
         """The other members whose master is this one. Unavailable if one does not answer."""
         found = []
         for pod in member.others:
-            async with self._connect(pod) as redis:
-                if (await self._read_view(redis)).master_address == member.pod.status.pod_ip:
+            async with self._members.connect(pod) as redis:
+                if (await read_view(redis)).master_address == member.pod.status.pod_ip:
                     found.append(pod)
         return found
 
     async def check_progress(self, member: GuardedMember) -> PreparationReport:
         """READY if another member is the master, and this one has received all that it had."""
-        async with self._connect(member.pod) as redis:
-            view = await self._read_view(redis)
+        async with self._members.connect(member.pod) as redis:
+            view = await read_view(redis)
         if view.role == MASTER:
             return self._report_master(view, member)
         self._pauses.forget(member.pod.metadata.uid)
@@ -150,8 +137,8 @@ class RedisProvider:
         A failover ends by itself when its time is over. ``FAILOVER ABORT`` may come after the chosen replica has become
         the master, and then there are two: Redis' documentation of the command.
         """
-        async with self._connect(member.pod) as redis:
-            view = await self._read_view(redis)
+        async with self._members.connect(member.pod) as redis:
+            view = await read_view(redis)
         if view.failover != NO_FAILOVER:
             raise Unavailable(
                 f"its failover is under way ({view.failover}) and is not aborted: two masters could remain"
@@ -217,8 +204,8 @@ class RedisProvider:
             text = f"its master {view.master_address} is no other member of the application"
             return PreparationReport(progress=PreparationProgress.STALLED, message=text)
         try:
-            async with self._connect(master) as redis:
-                view = await self._read_view(redis)
+            async with self._members.connect(master) as redis:
+                view = await read_view(redis)
         except (Unavailable, TimedOut) as error:
             return PreparationReport(
                 progress=PreparationProgress.STALLED, message=f"the master does not answer: {error}"
@@ -230,56 +217,6 @@ class RedisProvider:
             text = f"{', '.join(pod.metadata.name for pod in followers)} has it as master still"
             return PreparationReport(progress=PreparationProgress.LOST, message=text)
         return PreparationReport(progress=PreparationProgress.READY, message=f"{master.metadata.name} is the master")
-
-    # -- connections ---------------------------------------------------------------------------------------------------
-
-    async def _read_all(self, pods: Sequence[Pod]) -> list[tuple[Pod, Replication | str]]:
-        """What each says of itself, or why it says nothing; all are asked at the same time."""
-        answers = await asyncio.gather(*(self._read_pod(pod) for pod in pods), return_exceptions=True)
-        found: list[tuple[Pod, Replication | str]] = []
-        for pod, answer in zip(pods, answers, strict=True):
-            if isinstance(answer, Replication):
-                found.append((pod, answer))
-            elif isinstance(answer, (Unavailable, TimedOut)):
-                found.append((pod, str(answer)))
-            else:
-                raise answer
-        return found
-
-    async def _read_pod(self, pod: Pod) -> Replication:
-        async with self._connect(pod) as redis:
-            return await self._read_view(redis)
-
-    async def _read_view(self, redis: RedisConnection) -> Replication:
-        parts = [str(await redis.call("INFO", section)) for section in ("replication", "server", "cluster")]
-        view = parse_info("\n".join(parts))
-        if view.role not in (MASTER, REPLICA) and not view.is_sentinel:
-            raise LastcallError(f"what it says of its replication is not understood: role {view.role!r}")
-        if view.is_sentinel:
-            return view
-        watchers = await redis.call("PUBSUB", "NUMSUB", SENTINELS)
-        return replace(view, is_watched=isinstance(watchers, list) and watchers[1:2] not in ([], [0]))
-
-    @asynccontextmanager
-    async def _connect(self, pod: Pod) -> AsyncIterator[RedisConnection]:
-        stream = await self._access.connect(pod, self._settings.port)
-        redis = RedisConnection(stream, f"Redis of pod {pod.key}", float(self._settings.timeout_seconds))
-        try:
-            await self._authenticate(redis)
-            yield redis
-        finally:
-            redis.close()
-
-    async def _authenticate(self, redis: RedisConnection) -> None:
-        source = self._settings.password_secret
-        if source is None:
-            return
-        password = await self._access.read_secret(source.name, source.key or "password")
-        words = ("AUTH", self._settings.username, password) if self._settings.username else ("AUTH", password)
-        try:
-            await redis.call(*words)
-        except RedisError as error:
-            raise LastcallError(f"the password of Secret {source.name} is refused: {error}") from error
 
 
 def _unhealthy(message: str) -> MemberHealth:

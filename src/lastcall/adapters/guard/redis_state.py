@@ -25,6 +25,7 @@ class Replication(Facts, frozen=True):
     offset: int = 0
     replicas: tuple[ReplicaLink, ...] = ()
     master_address: str = ""
+    master_port: int = 0
     is_linked: bool = False
     """A replica: whether it is connected to its master."""
     is_syncing: bool = False
@@ -34,6 +35,12 @@ class Replication(Facts, frozen=True):
     is_sentinel: bool = False
     is_watched: bool = False
     """Whether Sentinels are subscribed to their channel at this member."""
+    run_id: str = ""
+    """Names the process. A Sentinel tells it of each server that it knows."""
+    history: str = ""
+    """``master_replid``: a master and all that follow it, also by way of others, have the same."""
+    followers: int = 0
+    """How many replicas are connected to this member."""
 
 
 def parse_info(text: str) -> Replication:
@@ -46,11 +53,15 @@ def parse_info(text: str) -> Replication:
         offset=_number(offset),
         replicas=tuple(_list_replicas(fields)),
         master_address=fields.get("master_host", ""),
+        master_port=_number(fields.get("master_port", "0")),
         is_linked=fields.get("master_link_status") == "up",
         is_syncing=fields.get("master_sync_in_progress") == "1",
         failover=fields.get("master_failover_state", "no-failover"),
         is_cluster=fields.get("cluster_enabled") == "1",
         is_sentinel=fields.get("redis_mode") == "sentinel",
+        run_id=fields.get("run_id", ""),
+        history=fields.get("master_replid", ""),
+        followers=_number(fields.get("connected_slaves", "0")),
     )
 
 
