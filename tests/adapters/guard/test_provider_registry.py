@@ -40,7 +40,7 @@ def mine():
 
 def test_the_installed_ones():
     found = ProviderRegistry(lambda namespace: None)
-    assert {"exec", "http", "redis"} <= set(found.names)
+    assert {"exec", "http", "redis", "redis-sentinel"} <= set(found.names)
     for name in found.names:
         assert found.check_provider({name: {"no-such-field": 1}})
 

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from support.guard import etcd_servers, members, patroni_servers
 from support.guard import placement_driver_servers as placement
 from support.guard.redis_servers import Servers
+from support.guard.sentinel_servers import NAME, SentinelServers
 from support.guard.world import Application
 
 from lastcall.adapters.guard.etcd_provider import EtcdProviderFactory
@@ -20,6 +21,7 @@ from lastcall.adapters.guard.exec_provider import ExecProviderFactory
 from lastcall.adapters.guard.http_provider import HttpProviderFactory
 from lastcall.adapters.guard.patroni_provider import PatroniProviderFactory
 from lastcall.adapters.guard.redis_provider import RedisProviderFactory
+from lastcall.adapters.guard.redis_sentinel_provider import RedisSentinelProviderFactory
 from lastcall.adapters.guard.tikv_provider import TikvProviderFactory
 from lastcall.adapters.host.clock import SystemClock
 
@@ -136,6 +138,23 @@ class RedisBench(Bench):
         return self._factory.make_provider(settings, members.Loopback(auth=SECRET))
 
 
+class RedisSentinelBench(Bench):
+    """Real servers and Sentinels with a password; each pod has one of both."""
+
+    net = SentinelServers.net
+
+    def __init__(self, directory, ports):
+        self._servers = SentinelServers(ports, directory, password=SECRET)
+        self.processes = self._servers.processes.values()
+
+    def provider(self):
+        settings = {"port": self._servers.port, "sentinelPort": self._servers.sentinel_port, "masterName": NAME}
+        settings |= {"passwordSecret": {"name": "auth"}, "sentinelPasswordSecret": {"name": "auth"}}
+        return RedisSentinelProviderFactory().make_provider(
+            {**settings, "timeoutSeconds": 1}, members.Loopback(auth=SECRET)
+        )
+
+
 class EtcdBench(Bench):
     """Real servers with a password."""
 
@@ -206,11 +225,12 @@ BENCHES = {
     "http": HttpBench,
     "exec": ExecBench,
     "redis": RedisBench,
+    "redis-sentinel": RedisSentinelBench,
     "etcd": EtcdBench,
     "patroni": PatroniBench,
     "tikv": TikvBench,
 }
-PROGRAMS = {"redis": "redis-server", "etcd": "etcd"}
+PROGRAMS = {"redis": "redis-server", "redis-sentinel": "redis-server", "etcd": "etcd"}
 """Which program a bench needs."""
 
 

@@ -13,12 +13,17 @@ NEEDS_REDIS = pytest.mark.skipif(shutil.which("redis-server") is None, reason="r
 class Servers:
     """Processes by number; each has the address of the pod of its number."""
 
+    net = "127.63.7"
+
     def __init__(self, port, directory):
         self.port, self.directory = port, directory
         self.processes = {}
 
+    def address(self, number):
+        return pod(number, net=self.net).status.pod_ip
+
     def start(self, number, *more, master=None):
-        address = pod(number).status.pod_ip
+        address = self.address(number)
         where = self.directory / str(number)
         where.mkdir(exist_ok=True)
         line = ["redis-server", "--bind", address, "--port", self.port, "--save", "", "--dir", where]
@@ -26,7 +31,7 @@ class Servers:
         line += [
             "--repl-ping-replica-period",
             1,
-            *(["--replicaof", pod(master).status.pod_ip, self.port] if master is not None else []),
+            *(["--replicaof", self.address(master), self.port] if master is not None else []),
         ]
         self.run(number, *line[1:], *more)
 

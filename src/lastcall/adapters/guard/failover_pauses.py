@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 600.0
+SETTLING_SECONDS = 60.0
 TOLD_AFTER = 2
 """So many failovers in vain, and a person is needed."""
 
@@ -38,6 +39,11 @@ class FailoverPauses:
             return 0.0
         pause = min(FIRST_PAUSE * 2.0 ** min(found.count - 1, 10), LONGEST_PAUSE)
         return max(0.0, found.last + pause - now)
+
+    def is_recent(self, uid: str, now: float) -> bool:
+        """Whether one was started in the last minute: so long what it leads through counts as progress."""
+        found = self._attempts.get(uid)
+        return found is not None and now - found.last < SETTLING_SECONDS
 
     def record_start(self, uid: str, now: float) -> None:
         """A failover is started now."""
