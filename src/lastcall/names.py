@@ -32,6 +32,7 @@ def _define_name(kind: str, text: str, meaning: str) -> str:
 GROUP = "lastcall.dev"
 API_VERSION = _define_name("API version", f"{GROUP}/v1alpha1", "the API version of all kinds that lastcall defines")
 AGENT_CONFIGURATION = _define_name("kind", "AgentConfiguration", "the agent's configuration file")
+GUARD_CONFIGURATION = _define_name("kind", "GuardConfiguration", "the guard's configuration file")
 NODE_SHUTDOWN = _define_name(
     "kind",
     "NodeShutdown",

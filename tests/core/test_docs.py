@@ -25,7 +25,8 @@ from lastcall.failover.evidence.proofs import ProofKind
 from lastcall.failover.reporting.stages import Stage
 from lastcall.graceful import config, state_machine
 from lastcall.manifests import resource_definitions
-from lastcall.model import decoding
+from lastcall.model import decoding, guard_config
+from lastcall.model.config_file import field_names
 from lastcall.model.fence_policy_reader import parse_policy as read_policy
 
 ROOT = Path(__file__).parents[2]
@@ -258,6 +259,16 @@ def test_configurations_that_are_printed_are_valid(block):
     settings = config.parse_config(block.encode(), "page")
     assert settings.is_enabled
     assert settings.warnings == ()
+
+
+@pytest.mark.parametrize("block", [*yaml_blocks("GuardConfiguration")])
+def test_guard_configurations_that_are_printed_are_valid(block):
+    assert guard_config.parse_guard_config(block.encode(), "page") != guard_config.DEFAULTS
+
+
+def test_the_reference_has_every_field_of_the_guards_configuration():
+    page = (ROOT / "docs/reference/configuration.md").read_text()
+    assert [name for name in field_names(guard_config.GuardConfig) if f"\n| `{name}` |" not in page] == []
 
 
 @pytest.mark.parametrize("block", [*yaml_blocks("FencePolicy")])

@@ -5,9 +5,9 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 
 import click
 
+from lastcall.cli import guard_config
 from lastcall.cli.options import AddressParam
 from lastcall.model.eviction_request_mode import EvictionRequestMode
-from lastcall.names import SYSTEM_NAMESPACE
 
 
 class NetworkParam(click.ParamType[IPv4Network | IPv6Network]):
@@ -26,6 +26,7 @@ class NetworkParam(click.ParamType[IPv4Network | IPv6Network]):
 
 
 @click.command("run")
+@guard_config.option
 @click.option(
     "--kubeconfig",
     help="The cluster's kubeconfig.  [default: as kubectl finds it, or the pod's own access]",
@@ -47,9 +48,9 @@ class NetworkParam(click.ParamType[IPv4Network | IPv6Network]):
 )
 @click.option(
     "--lease-namespace",
-    default=SYSTEM_NAMESPACE,
-    show_default=True,
-    help="lastcall's own namespace: of the Lease by which one guard leads, of the Service, and of the certificate.",
+    metavar="NAME",
+    help="The guard's own namespace: of the Lease by which one guard leads, of the Service, and of the certificate."
+    "  [default: as the configuration says]",
 )
 @click.option(
     "--certificate-name",
@@ -90,11 +91,12 @@ class NetworkParam(click.ParamType[IPv4Network | IPv6Network]):
 @click.option("-v", "--verbose", is_flag=True, help="Also tells what is of interest only when something is wrong.")
 def command(
     *,
+    config: str | None,
     kubeconfig: str | None,
     context: str | None,
     webhook_bind_address: tuple[str, int] | None,
     metrics_bind_address: tuple[str, int] | None,
-    lease_namespace: str,
+    lease_namespace: str | None,
     names: tuple[str, ...],
     networks: tuple[IPv4Network | IPv6Network, ...],
     client_ca_file: str | None,
@@ -108,18 +110,23 @@ def command(
     Which pods are guarded, and by what, is said by GuardPolicy objects. Several guards may run: all answer the API server,
     and one of them, by a Lease, prepares. SIGTERM ends it after all requests are answered.
     """
+    import msgspec
+
     from lastcall.adapters.telemetry import logs
     from lastcall.wiring import guard
 
     if webhook_bind_address is None:
         raise click.BadParameter("must be an address and a port", param_hint="--webhook-bind-address")
+    chosen = guard_config.read_config(config)
+    if lease_namespace:
+        chosen = msgspec.structs.replace(chosen, namespace=lease_namespace)
     logs.configure_logging(as_json=log_format == "json", verbose=verbose)
     settings = guard.GuardSettings(
         kubeconfig=kubeconfig or "",
         context=context or "",
         webhook=webhook_bind_address,
         metrics=metrics_bind_address,
-        namespace=lease_namespace,
+        config=chosen,
         names=names,
         allowed_networks=networks,
         client_ca_file=client_ca_file or "",

@@ -2,7 +2,8 @@
 
 import click
 
-from lastcall.cli.options import DurationParam
+from lastcall.cli import guard_config
+from lastcall.cli.options import DurationParam, read_content
 from lastcall.guard.decisions.webhook_withdrawal import DEFAULT_SECONDS, SHORTEST_SECONDS
 from lastcall.manifests.controller import EXTERNAL, IMAGE, NAMESPACE, OWN
 from lastcall.manifests.daemon_set import CONTAINERD
@@ -135,7 +136,21 @@ def pod_policies_command(*, settle_seconds: int) -> None:
     show_default=True,
     help="Answer EvictionRequests for guarded pods, or run all EvictionRequests of the cluster, too.",
 )
-def guard_command(*, image: str, replicas: int, failure_policy: str, eviction_requests: str) -> None:
+@guard_config.option
+@click.option(
+    "--client-ca-secret",
+    metavar="NAME",
+    help="A Secret whose ca.crt is the authority of the API server's certificate, as --client-ca-file of guard run.",
+)
+def guard_command(
+    *,
+    image: str,
+    replicas: int,
+    failure_policy: str,
+    eviction_requests: str,
+    config: str | None,
+    client_ca_secret: str | None,
+) -> None:
     """Everything that lastcall guard run needs, itself too.
 
     No namespace is guarded by it alone: see lastcall manifests guard-namespace.
@@ -143,11 +158,14 @@ def guard_command(*, image: str, replicas: int, failure_policy: str, eviction_re
     from lastcall.manifests.guard import GuardChoices, guard_objects
     from lastcall.manifests.yaml_output import to_yaml
 
+    content = read_content(config) if config else b""
     choices = GuardChoices(
         image=image,
         replicas=replicas,
         failure_policy=failure_policy,
         eviction_requests=EvictionRequestMode(eviction_requests),
+        config=content,
+        client_ca_secret=client_ca_secret or "",
     )
     click.echo(to_yaml(guard_objects(choices)), nl=False)
 

@@ -5,8 +5,7 @@ fields that do not concern shutdown are ignored. An ``AgentConfiguration`` (last
 plus ``mode``, ``watchdog``, ``storageLease``, ``traffic`` and ``deadlines``; any other field in it is an error.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,6 +16,7 @@ from lastcall.graceful import config_rules
 from lastcall.graceful.config_rules import GracePeriods, PriorityItem
 from lastcall.model import decoding, duration
 from lastcall.model.base import Facts
+from lastcall.model.config_file import field_names, list_unknown_fields, read_document
 from lastcall.model.deadline_settings import (
     AzureSettings,
     DeadlineSettings,
@@ -116,8 +116,8 @@ def parse_config(data: bytes, source: str) -> AgentConfig:
 
     Raises InvalidInput with all violations at once: wrong types, unknown fields and broken rules.
     """
-    document = _only_document(data, source)
-    kind = _config_kind(document, source)
+    document = read_document(data, source, _API_VERSIONS)
+    kind: str = document["kind"]
     ours = kind == names.AGENT_CONFIGURATION
     file, wrong = decoding.convert_readable(document, _AgentFile if ours else _ConfigFile)
     file = file or _ConfigFile()
@@ -145,29 +145,6 @@ def parse_config(data: bytes, source: str) -> AgentConfig:
         deadlines=deadlines,
         warnings=(*concerns, *config_rules.config_warnings(periods), *idle),
     )
-
-
-def _only_document(data: bytes, source: str) -> dict[str, Any]:
-    documents = decoding.parse_documents(data, source)
-    expected = f"expected one {KUBELET_KIND} or {names.AGENT_CONFIGURATION}"
-    if len(documents) != 1:
-        found = f"{len(documents)} documents" if documents else "empty"
-        raise InvalidInput(source, [f"document: {found}: {expected}"])
-    if not isinstance(documents[0], dict):
-        raise InvalidInput(source, [f"document: {decoding.quote_value(documents[0])}: {expected}"])
-    return documents[0]
-
-
-def _config_kind(document: Mapping[str, Any], source: str) -> str:
-    kind, version = document.get("kind"), document.get("apiVersion")
-    known = " or ".join(_API_VERSIONS)
-    if not isinstance(kind, str) or kind not in _API_VERSIONS:
-        shown = "missing" if kind is None else decoding.quote_value(kind)
-        raise InvalidInput(source, [f"kind: {shown}: must be {known}"])
-    if version != _API_VERSIONS[kind]:
-        shown = "missing" if version is None else decoding.quote_value(version)
-        raise InvalidInput(source, [f"apiVersion: {shown}: must be {_API_VERSIONS[kind]} for kind {kind}"])
-    return kind
 
 
 def _read_periods(file: _ConfigFile, wrong: list[str]) -> GracePeriods:
@@ -276,36 +253,24 @@ def _phase_groups(periods: GracePeriods) -> tuple[PhasePlan, ...]:
 
 
 def _unknown_fields(document: Mapping[str, Any]) -> list[str]:
-    known = ["apiVersion", "kind", *_field_names(_AgentFile)]
-    found = [*_unknown_keys(document, known, "")]
+    known = ["apiVersion", "kind", *field_names(_AgentFile)]
+    found = [*list_unknown_fields(document, known, "")]
     groups = document.get("shutdownGracePeriodByPodPriority")
     for index, group in enumerate(groups if isinstance(groups, list) else ()):
-        found += _unknown_keys(group, list(_ITEM), f"{config_rules.LIST}[{index}].")
+        found += list_unknown_fields(group, list(_ITEM), f"{config_rules.LIST}[{index}].")
     watchdog = document.get("watchdog")
-    found += _unknown_keys(watchdog, _field_names(WatchdogSettings), "watchdog.")
+    found += list_unknown_fields(watchdog, field_names(WatchdogSettings), "watchdog.")
     peers = watchdog.get("peers") if isinstance(watchdog, dict) else None
-    found += _unknown_keys(peers, _field_names(PeerSettings), "watchdog.peers.")
+    found += list_unknown_fields(peers, field_names(PeerSettings), "watchdog.peers.")
     storage = document.get("storageLease")
-    found += _unknown_keys(storage, _field_names(StorageLeaseSettings), "storageLease.")
+    found += list_unknown_fields(storage, field_names(StorageLeaseSettings), "storageLease.")
     sanlock = storage.get("sanlock") if isinstance(storage, dict) else None
-    found += _unknown_keys(document.get("traffic"), _field_names(TrafficSettings), "traffic.")
-    found += _unknown_keys(sanlock, _field_names(SanlockSettings), "storageLease.sanlock.")
+    found += list_unknown_fields(document.get("traffic"), field_names(TrafficSettings), "traffic.")
+    found += list_unknown_fields(sanlock, field_names(SanlockSettings), "storageLease.sanlock.")
     deadlines = document.get("deadlines")
-    found += _unknown_keys(deadlines, _field_names(DeadlineSettings), "deadlines.")
+    found += list_unknown_fields(deadlines, field_names(DeadlineSettings), "deadlines.")
     for name, type_ in _DEADLINE_SOURCES.items():
         source = deadlines.get(name) if isinstance(deadlines, dict) else None
-        found += _unknown_keys(source, _field_names(type_), f"deadlines.{name}.")
-    found += _unknown_keys(document.get("featureGates"), [GRACEFUL_GATE, PRIORITY_GATE], "featureGates.")
+        found += list_unknown_fields(source, field_names(type_), f"deadlines.{name}.")
+    found += list_unknown_fields(document.get("featureGates"), [GRACEFUL_GATE, PRIORITY_GATE], "featureGates.")
     return found
-
-
-def _field_names(struct: type[msgspec.Struct]) -> list[str]:
-    return [field.encode_name for field in msgspec.structs.fields(struct)]
-
-
-def _unknown_keys(value: Any, known: Sequence[str], at: str) -> Iterator[str]:
-    for name in value if isinstance(value, dict) else ():
-        if name not in known:
-            close = get_close_matches(str(name), known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
-            yield f"{at}{name}: {decoding.quote_value(value[name])}: unknown field, {hint}"

@@ -8,12 +8,15 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+import yaml
+
 from lastcall import names
 from lastcall.errors import InvalidInput
 from lastcall.manifests import namespaces
 from lastcall.manifests.controller import IMAGE, image_violations
 from lastcall.manifests.guard_deployment import (
     guard_budget,
+    guard_config_map,
     guard_deployment,
     guard_network_policy,
     guard_service,
@@ -25,9 +28,11 @@ from lastcall.manifests.guard_provider_rights import provider_rights_binding, pr
 from lastcall.manifests.guard_webhooks import FAIL, IGNORE, guard_webhook_configuration, service_client
 from lastcall.manifests.rbac import Grant, Object, role_rules
 from lastcall.manifests.role_bindings import role_objects
-from lastcall.model.decoding import quote_value
+from lastcall.model.decoding import parse_documents, quote_value
 from lastcall.model.eviction_request_mode import EvictionRequestMode
+from lastcall.model.guard_config import parse_guard_config
 from lastcall.model.patterns import NAME as DNS_LABEL
+from lastcall.model.patterns import SUBDOMAIN
 from lastcall.names import SYSTEM_NAMESPACE
 
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -41,6 +46,10 @@ class GuardChoices:
     replicas: int = 2
     failure_policy: str = IGNORE
     eviction_requests: EvictionRequestMode = EvictionRequestMode.OFF
+    config: bytes = b""
+    """The content of a GuardConfiguration's file; empty for the defaults."""
+    client_ca_secret: str = ""
+    """The Secret with the authority of the API server's certificate; empty for none."""
 
     def __post_init__(self) -> None:
         wrong = image_violations(self.image)
@@ -48,8 +57,19 @@ class GuardChoices:
             wrong.append(f"--replicas: {self.replicas}: must be 0 or more")
         if self.failure_policy not in (IGNORE, FAIL):
             wrong.append(f"--failure-policy: {quote_value(self.failure_policy)}: must be {IGNORE} or {FAIL}")
+        if self.client_ca_secret and not re.fullmatch(SUBDOMAIN, self.client_ca_secret):
+            wrong.append(f"--client-ca-secret: {quote_value(self.client_ca_secret)}: must be the name of a Secret")
+        if self.config and (own := parse_guard_config(self.config, "--config").namespace) != SYSTEM_NAMESPACE:
+            wrong.append(
+                f"--config: namespace: {quote_value(own)}: must be {SYSTEM_NAMESPACE}, where these objects are"
+            )
         if wrong:
             raise InvalidInput("manifests", wrong)
+
+    @property
+    def config_text(self) -> str:
+        """The configuration with its fields in the order of the alphabet, as Helm writes them; "" for none."""
+        return yaml.safe_dump(parse_documents(self.config, "--config")[0]) if self.config else ""
 
 
 def guard_labels() -> dict[str, str]:
@@ -63,7 +83,7 @@ def guard_labels() -> dict[str, str]:
 
 def guard_objects(choices: GuardChoices) -> list[Object]:
     """All of them, in an order in which they can be created: the webhook comes last."""
-    namespace, labels = SYSTEM_NAMESPACE, guard_labels()
+    namespace, labels, config = SYSTEM_NAMESPACE, guard_labels(), choices.config_text
     return [
         namespaces.system_namespace(),
         guard_policy_definition(),
@@ -77,12 +97,15 @@ def guard_objects(choices: GuardChoices) -> list[Object]:
         guard_service(namespace, labels),
         guard_budget(namespace, labels),
         guard_network_policy(namespace, labels),
+        *([guard_config_map(namespace, labels, config)] if config else []),
         guard_deployment(
             namespace,
             labels,
             image=choices.image,
             replicas=choices.replicas,
             eviction_requests=choices.eviction_requests,
+            config=config,
+            client_ca_secret=choices.client_ca_secret,
         ),
         provider_rights_policy(labels),
         provider_rights_binding(labels),

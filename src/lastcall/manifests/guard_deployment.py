@@ -1,4 +1,8 @@
-"""The guard's Deployment, Service, PodDisruptionBudget and NetworkPolicy (pure)."""
+"""The guard's Deployment, ConfigMap, Service, PodDisruptionBudget and NetworkPolicy (pure)."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from lastcall.manifests.guard_grants import NAME
 from lastcall.manifests.network_policy import network_policy_object
@@ -11,6 +15,23 @@ DRAIN_SECONDS = 15
 """How long a replica that ends answers reviews: until no API server has it among the Service's endpoints."""
 
 _USER = 65532
+_CONFIG_DIRECTORY = "/etc/lastcall"
+_CLIENTS_DIRECTORY = "/etc/lastcall-clients"
+
+
+class _MountedFile(NamedTuple):
+    """A file of a volume, and the option that names it."""
+
+    name: str
+    volume: Object
+    path: str
+    option: str
+
+
+def guard_config_map(namespace: str, labels: dict[str, str], config: str) -> Object:
+    """The ConfigMap with ``guard.yaml``, a GuardConfiguration."""
+    metadata = {"name": NAME, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"guard.yaml": config}}
 
 
 def guard_deployment(
@@ -20,8 +41,26 @@ def guard_deployment(
     image: str,
     replicas: int,
     eviction_requests: EvictionRequestMode = EvictionRequestMode.OFF,
+    config: str = "",
+    client_ca_secret: str = "",
 ) -> Object:
-    """All replicas answer reviews; each is on a node of its own if there are enough."""
+    """All replicas answer reviews; each is on a node of its own if there are enough.
+
+    ``config``: the content of their ConfigMap. They read it when they start, so another content starts others.
+    ``client_ca_secret``: the Secret with the authority (``ca.crt``) of the API server's certificate.
+    """
+    metadata: Object = {"labels": labels}
+    files = []
+    if config:
+        files.append(
+            _MountedFile("config", {"configMap": {"name": NAME}}, f"{_CONFIG_DIRECTORY}/guard.yaml", "--config")
+        )
+    if client_ca_secret:
+        volume = {"secret": {"secretName": client_ca_secret}}
+        files.append(_MountedFile("clients", volume, f"{_CLIENTS_DIRECTORY}/ca.crt", "--client-ca-file"))
+    if config:
+        digest = hashlib.sha256(config.rstrip("\n").encode()).hexdigest()
+        metadata["annotations"] = {"checksum/config": digest}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -30,7 +69,7 @@ def guard_deployment(
             "replicas": replicas,
             "selector": {"matchLabels": _selector(labels)},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "template": {"metadata": {"labels": labels}, "spec": _pod_spec(image, labels, eviction_requests)},
+            "template": {"metadata": metadata, "spec": _pod_spec(image, labels, eviction_requests, files)},
         },
     }
 
@@ -69,7 +108,9 @@ def _selector(labels: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in labels.items() if key != "app.kubernetes.io/part-of"}
 
 
-def _pod_spec(image: str, labels: dict[str, str], eviction_requests: EvictionRequestMode) -> Object:
+def _pod_spec(
+    image: str, labels: dict[str, str], eviction_requests: EvictionRequestMode, files: Sequence[_MountedFile]
+) -> Object:
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": _selector(labels)}}
     preferred = [{"weight": 100, "podAffinityTerm": term}]
     return {
@@ -87,12 +128,14 @@ def _pod_spec(image: str, labels: dict[str, str], eviction_requests: EvictionReq
             {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
         ],
         "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}},
-        "containers": [_container(image, eviction_requests)],
+        "containers": [_container(image, eviction_requests, files)],
+        **({"volumes": [{"name": one.name, **one.volume} for one in files]} if files else {}),
     }
 
 
-def _container(image: str, eviction_requests: EvictionRequestMode) -> Object:
+def _container(image: str, eviction_requests: EvictionRequestMode, files: Sequence[_MountedFile]) -> Object:
     more = [f"--eviction-requests={eviction_requests.value}"]
+    mounts = [{"name": one.name, "mountPath": one.path.rpartition("/")[0], "readOnly": True} for one in files]
     return {
         "name": "guard",
         "image": image,
@@ -100,6 +143,7 @@ def _container(image: str, eviction_requests: EvictionRequestMode) -> Object:
         "args": [
             "guard",
             "run",
+            *(f"{one.option}={one.path}" for one in files),
             f"--webhook-bind-address=$(POD_IP):{WEBHOOK_PORT}",
             f"--metrics-bind-address=$(POD_IP):{STATUS_PORT}",
             f"--drain-seconds={DRAIN_SECONDS}",
@@ -119,6 +163,7 @@ def _container(image: str, eviction_requests: EvictionRequestMode) -> Object:
             "capabilities": {"drop": ["ALL"]},
             "readOnlyRootFilesystem": True,
         },
+        **({"volumeMounts": mounts} if mounts else {}),
     }
 
 

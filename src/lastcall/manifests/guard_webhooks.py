@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from lastcall import names
-from lastcall.guard.decisions.policy_choice import NEVER_GUARDED
 from lastcall.manifests.rbac import Object
+from lastcall.model.guard_config import NEVER_GUARDED
 from lastcall.model.guard_webhooks import NAME
 from lastcall.model.pods import FINISHED
 

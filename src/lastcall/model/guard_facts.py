@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from lastcall.model.base import Facts
 from lastcall.model.budgets import Budget
+from lastcall.model.guard_config import DEFAULTS, GuardConfig
 from lastcall.model.guard_policy import GuardPolicy
 from lastcall.model.pods import OwnerReference, Pod
 from lastcall.model.tolerations import Taint
@@ -82,7 +83,10 @@ class WorkloadOwner(Facts, frozen=True):
 
 
 class GuardFacts(Facts, frozen=True):
-    """The objects of a cluster that matter to a review. Namespaces and nodes by name, owners by uid."""
+    """The objects of a cluster that matter to a review. Namespaces and nodes by name, owners by uid.
+
+    ``config`` is what the administrator has decided about all of them.
+    """
 
     pods: tuple[Pod, ...] = ()
     namespaces: Mapping[str, GuardedNamespace] = {}
@@ -90,6 +94,7 @@ class GuardFacts(Facts, frozen=True):
     owners: Mapping[str, WorkloadOwner] = {}
     budgets: tuple[Budget, ...] = ()
     policies: tuple[GuardPolicy, ...] = ()
+    config: GuardConfig = DEFAULTS
 
     def find_pod(self, namespace: str, name: str) -> Pod | None:
         """The pod of that name; None if there is none."""

@@ -47,8 +47,8 @@ from lastcall.guard.controller.review_service import ReviewService
 from lastcall.guard.decisions.verdict import RemovalVerdict
 from lastcall.model.admission import Removal, RemovalKind
 from lastcall.model.eviction_request_mode import EvictionRequestMode
+from lastcall.model.guard_config import DEFAULTS, GuardConfig
 from lastcall.model.guard_policy import PreparationState
-from lastcall.names import GUARD_RELEASER, SYSTEM_NAMESPACE
 from lastcall.ports.guard import NamespaceAccess
 from lastcall.wiring.eviction_requests import make_eviction_loop
 from lastcall.wiring.instance import instance_identity
@@ -72,7 +72,7 @@ class GuardSettings:
     context: str = ""
     webhook: tuple[str, int] = ("0.0.0.0", 9443)
     metrics: tuple[str, int] | None = None
-    namespace: str = SYSTEM_NAMESPACE
+    config: GuardConfig = DEFAULTS
     names: Sequence[str] = ()
     """More names of the certificate than those of the Service."""
     allowed_networks: Sequence[IPv4Network | IPv6Network] = ()
@@ -92,7 +92,7 @@ class GuardProgram:
         self._settings = settings
         self._clock = clock = SystemClock()
         self._random = random = SystemRandom()
-        me = instance_identity(settings.environ)
+        me, namespace = instance_identity(settings.environ), settings.config.namespace
         self._access = kubeconfig.find_access(
             clock, settings.environ, kubeconfig=settings.kubeconfig, context=settings.context
         )
@@ -100,15 +100,15 @@ class GuardProgram:
             self._access.endpoint, self._access.credentials, limits=TransportLimits(connections=_CONNECTIONS)
         )
         self._client = client = Client(self._http, manager=COMPONENT)
-        releaser = Client(ImpersonatingTransport(self._http, GUARD_RELEASER), manager=COMPONENT)
+        releaser = Client(ImpersonatingTransport(self._http, settings.config.releaser), manager=COMPONENT)
         self._election = LeaderElector(
             Client(self._http.urgent, manager=COMPONENT),
-            ObjectKey(settings.namespace, COMPONENT),
+            ObjectKey(namespace, COMPONENT),
             me,
             clock=clock,
             random=random,
         )
-        facts, records = KubeGuardFacts(client, clock), KubeGuardRecords(client)
+        facts, records = KubeGuardFacts(client, clock, settings.config), KubeGuardRecords(client)
         self._addresses = AddressPolicy(
             control=ControlAddresses(client, clock, hosts=[self._access.endpoint.host]).read,
             allowed=settings.allowed_networks,
@@ -117,7 +117,7 @@ class GuardProgram:
         self._metrics = GuardMetrics(
             operations=[one.value for one in RemovalKind], states=[one.value for one in PreparationState]
         )
-        self._reviews = ReviewService(facts, records, clock, self._observe_review)
+        self._reviews = ReviewService(facts, records, clock, self._observe_review, settings.config)
         actions = KubeGuardActions(client, releaser, clock, instance=me)
         self._shutdowns = NodeShutdownMarks(client, clock, random)
         providers = ProviderRegistry(self._open_access)
@@ -153,8 +153,8 @@ class GuardProgram:
         if settings.client_ca_file:
             tls.verify_clients(self._context, settings.client_ca_file, "--client-ca-file")
         self._server = WebhookServer(self._answer_request, self._context)
-        names = [f"{SERVICE}.{settings.namespace}.svc", f"{SERVICE}.{settings.namespace}", *settings.names]
-        secret = ServingSecret(client, settings.namespace, names, clock=clock, random=random)
+        names = [f"{SERVICE}.{namespace}.svc", f"{SERVICE}.{namespace}", *settings.names]
+        secret = ServingSecret(client, namespace, names, clock=clock, random=random)
         self._certificate = ServingCertificate(secret, WebhookConfiguration(client), self._context, clock, path=PATH)
 
     async def run(self) -> None:

@@ -120,6 +120,14 @@ def test_it_holds_the_objects_of_the_manifests(values, agent, controller):
             {"replicas": 3, "failure_policy": "Fail", "image": "registry.example/guard:7"},
         ),
         *(({"evictionRequests": mode.value}, {"eviction_requests": mode}) for mode in EvictionRequestMode),
+        (
+            {"config": {"readySeconds": 20, "unguardedNamespaces": ["rook-ceph"]}, "clientCASecret": "clients"},
+            {
+                "client_ca_secret": "clients",
+                "config": b"{apiVersion: lastcall.dev/v1alpha1, kind: GuardConfiguration, readySeconds: 20,"
+                b" unguardedNamespaces: [rook-ceph]}",
+            },
+        ),
     ],
 )
 def test_the_guard_is_that_of_the_manifests(values, choices):
@@ -224,6 +232,8 @@ def test_every_object_is_valid_for_kubernetes(everything):
             {"guard": {"failurePolicy": "ignore"}},
             "at '/guard/failurePolicy': value must be one of 'Ignore', 'Fail'",
         ),
+        ({"guard": {"config": {"readySeconds": 2}}}, "at '/guard/config/readySeconds': minimum: got 2, want 10"),
+        ({"guard": {"config": {"namespace": "ha"}}}, "at '/guard/config/namespace': value must be 'lastcall-system'"),
         ({"agent": {"image": {"digest": "sha256:1"}}}, "at '/agent/image/digest': 'sha256:1' does not match"),
         ({"agent": {"kubeletUnit": "kubelet"}}, "at '/agent/kubeletUnit': 'kubelet' does not match"),
     ],
@@ -257,6 +267,7 @@ def test_the_schema_names_every_value():
     schema = json.loads((helm.CHART / "values.schema.json").read_text())
     values = yaml.safe_load((helm.CHART / "values.yaml").read_text())
     optional = {"global", *(path for path in paths(schema) if ".resources." in path or ".seLinuxOptions." in path)}
+    optional |= {path for path in paths(schema) if path.startswith("guard.config.")}
     optional |= {"agent.appArmorProfile.localhostProfile"}
     assert set(paths(schema)) - optional == set(given(values, schema)) - optional
 

@@ -27,6 +27,7 @@ from lastcall.errors import NotFound
 from lastcall.model.admission import Removal, RemovalKind
 from lastcall.model.base import Facts
 from lastcall.model.budgets import Budget
+from lastcall.model.guard_config import DEFAULTS, GuardConfig
 from lastcall.model.guard_facts import (
     GuardedMetadata,
     GuardedNamespace,
@@ -73,8 +74,9 @@ _READ: Final[Mapping[tuple[str, str], ApiResource[_ListedOwner]]] = {
 class KubeGuardFacts:
     """``ports.guard_cluster.GuardFactsReader``. Needs get and list on what it reads, in all guarded namespaces."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock, config: GuardConfig = DEFAULTS) -> None:
         self._client = client
+        self._nothing = GuardFacts(config=config)
         self._recent = RecentReads(clock)
 
     async def read_removal_facts(self, removal: Removal, *, fresh: bool) -> GuardFacts:
@@ -105,7 +107,8 @@ class KubeGuardFacts:
             self._list(_PODS, namespace, RECENT_SECONDS),
             self._find_namespace(namespace, RECENT_SECONDS),
         )
-        return GuardFacts(pods=tuple(pods), namespaces={namespace: found} if found else {}, policies=policies)
+        namespaces = {namespace: found} if found else {}
+        return replace(self._nothing, pods=tuple(pods), namespaces=namespaces, policies=policies)
 
     async def read_policies(self, namespace: str) -> tuple[GuardPolicy, ...]:
         """``GuardFactsReader.read_policies``."""
@@ -120,14 +123,14 @@ class KubeGuardFacts:
 
         async def load() -> GuardFacts:
             policies = await self._list(_POLICIES, namespace, 0.0)
-            return await self._read_namespace(namespace, policies, 0.0) if policies else GuardFacts()
+            return await self._read_namespace(namespace, policies, 0.0) if policies else self._nothing
 
         return await self._recent.read(_surroundings_key(namespace), load, seconds=seconds)
 
     async def _unguarded_facts(self, removal: Removal, seconds: float) -> GuardFacts:
         """An eviction does not show its pod, whose annotation may name a policy that does not exist."""
         pods = [removal.pod] if removal.pod else await self._list(_PODS, removal.namespace, seconds)
-        return GuardFacts(pods=tuple(pods))
+        return replace(self._nothing, pods=tuple(pods))
 
     async def _find_namespace(self, name: str, seconds: float) -> GuardedNamespace | None:
         return await self._find(NAMESPACES.with_shape(GuardedNamespace), name, seconds=seconds)
@@ -142,7 +145,8 @@ class KubeGuardFacts:
             asyncio.gather(*(self._list(resource, name, seconds) for resource in _LISTED.values())),
         )
         kinds = [kind for _, kind in _LISTED]
-        return GuardFacts(
+        return replace(
+            self._nothing,
             pods=tuple(pods),
             namespaces={name: namespace} if namespace else {},
             owners=dict(_owner_items(zip(kinds, lists, strict=True))),

@@ -12,6 +12,7 @@ from lastcall.errors import LastcallError
 from lastcall.guard.decisions.exemptions import find_request_exemption
 from lastcall.guard.decisions.verdict import NOT_GUARDED, RemovalVerdict, judge_removal
 from lastcall.model.admission import Removal, answer_review, parse_review
+from lastcall.model.guard_config import DEFAULTS, GuardConfig
 from lastcall.model.guard_facts import GuardFacts
 from lastcall.model.guard_policy import GuardPolicy, HeldPod
 from lastcall.ports.guard_cluster import GuardFactsReader, GuardRecords
@@ -38,11 +39,13 @@ class ReviewService:
         records: GuardRecords,
         clock: Clock,
         observe: ReviewObserver = lambda removal, verdict, seconds: None,
+        config: GuardConfig = DEFAULTS,
     ) -> None:
         self._facts = facts
         self._records = records
         self._clock = clock
         self._observe = observe
+        self._config = config
         self._told: dict[tuple[str, str], str] = {}
 
     async def answer(self, data: bytes, *, is_authenticated: bool = True) -> dict[str, Any]:
@@ -67,7 +70,7 @@ class ReviewService:
         )
 
     async def _judge_in_time(self, removal: Removal, *, is_authenticated: bool) -> RemovalVerdict:
-        if exemption := find_request_exemption(removal):
+        if exemption := find_request_exemption(removal, self._config):
             return RemovalVerdict(allowed=True, reason=exemption.value)
         try:
             async with timeout(ANSWER_SECONDS):
@@ -97,7 +100,7 @@ class ReviewService:
         if removal.pod is None or remembered.reason != NOT_GUARDED:
             return None
         policies = await self._facts.read_policies(removal.namespace)
-        verdict = judge_removal(removal, GuardFacts(policies=policies), self._now())
+        verdict = judge_removal(removal, GuardFacts(policies=policies, config=self._config), self._now())
         return verdict if verdict.reason == NOT_GUARDED and not verdict.warnings else None
 
     async def _record(self, removal: Removal, facts: GuardFacts, policy: GuardPolicy, record: HeldPod) -> None:

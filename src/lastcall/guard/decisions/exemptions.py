@@ -11,10 +11,11 @@ import msgspec
 
 from lastcall.guard.decisions.owners import list_owners
 from lastcall.model.admission import Removal
+from lastcall.model.guard_config import GuardConfig
 from lastcall.model.guard_facts import GuardedMetadata, GuardFacts
 from lastcall.model.pods import ObjectMetadata, Pod
 from lastcall.model.shutdown_node import read_mark
-from lastcall.names import AGENT_USER, GUARD_BYPASS_UNTIL, GUARD_RELEASER, MIRROR_ANNOTATION, OUT_OF_SERVICE
+from lastcall.names import GUARD_BYPASS_UNTIL, MIRROR_ANNOTATION, OUT_OF_SERVICE
 
 KUBELET = "system:node:"
 """How the names of kubelets begin. A kubelet's DELETE that is refused leaves a terminated pod's object for ever."""
@@ -58,10 +59,10 @@ def find_exemption(removal: Removal, pod: Pod, facts: GuardFacts, now: datetime)
     return next(_list_exemptions(removal, pod, facts, now), None)
 
 
-def find_request_exemption(removal: Removal) -> Exemption | None:
+def find_request_exemption(removal: Removal, config: GuardConfig) -> Exemption | None:
     """The first exemption that the request itself shows, for which nothing else has to be read."""
-    found = _user_exemptions(removal) if removal.pod is None else _request_exemptions(removal, removal.pod)
-    return next(found, None)
+    found = _user_exemptions(removal, config)
+    return next(found, None) or (next(_pod_exemptions(removal, removal.pod), None) if removal.pod else None)
 
 
 def is_bypassed(pod: Pod, facts: GuardFacts, now: datetime) -> bool:
@@ -82,7 +83,8 @@ def bypass_warnings(pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[str]
 
 
 def _list_exemptions(removal: Removal, pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[Exemption]:
-    yield from _request_exemptions(removal, pod)
+    yield from _user_exemptions(removal, facts.config)
+    yield from _pod_exemptions(removal, pod)
     yield from _place_exemptions(pod, facts)
     yield from _owner_exemptions(pod, facts)
     yield from _bypass_exemptions(pod, facts, now)
@@ -90,13 +92,8 @@ def _list_exemptions(removal: Removal, pod: Pod, facts: GuardFacts, now: datetim
         yield Exemption.NODE_SHUTDOWN
 
 
-def _request_exemptions(removal: Removal, pod: Pod) -> Iterator[Exemption]:
-    yield from _user_exemptions(removal)
-    yield from _pod_exemptions(removal, pod)
-
-
-def _user_exemptions(removal: Removal) -> Iterator[Exemption]:
-    if removal.user.username == GUARD_RELEASER:
+def _user_exemptions(removal: Removal, config: GuardConfig) -> Iterator[Exemption]:
+    if removal.user.username == config.releaser:
         yield Exemption.RELEASER
     if removal.user.username.startswith(KUBELET):
         yield Exemption.KUBELET
@@ -168,7 +165,7 @@ def _is_shutdown_agent(removal: Removal, pod: Pod, facts: GuardFacts) -> bool:
     own = (removal.user.extra or {}).get(BOUND_NODE, ())
     return bool(
         node
-        and removal.user.username == AGENT_USER
+        and removal.user.username == facts.config.agent_user
         and pod.spec.node_name in own
         and read_mark(node.metadata.annotations) is not None
     )

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from lastcall.model.duration import format_elapsed
 from lastcall.model.foreign_text import plain_text
+from lastcall.model.guard_config import GuardConfig
 from lastcall.model.guard_policy import GuardPolicy, HeldPod, HoldLimitAction, PreparationState
 from lastcall.model.pods import Pod
 
@@ -16,6 +17,7 @@ def describe_hold(
     pod: Pod,
     policy: GuardPolicy,
     held: HeldPod | None,
+    config: GuardConfig,
     *,
     front: Sequence[HeldPod],
     budget: str,
@@ -31,7 +33,7 @@ def describe_hold(
     else:
         what = _describe_state(held)
     figures = "" if held is None or front else _describe_figures(held, policy)
-    more = f"kubectl get guardpolicy {policy.name} --namespace {pod.metadata.namespace} -o yaml"
+    more = config.format_command(policy=policy.name, namespace=pod.metadata.namespace, pod=pod.metadata.name)
     return f"pod {pod.key} is held by GuardPolicy {policy.name}: {what}{figures}; see: {more}"
 
 

@@ -45,7 +45,7 @@ def list_condition_changes(
         uid = pod.metadata.uid
         before = written[uid] if uid in written else find_condition(pod)
         policy = choose_policy(pod, facts).policy
-        after = guard_condition(pod, policy, now) if policy else None
+        after = guard_condition(pod, policy, facts, now) if policy else None
         if after != (replace(before, last_transition_time=None) if before else None):
             yield ConditionChange(pod=pod, condition=after)
 
@@ -55,7 +55,7 @@ def find_condition(pod: Pod) -> StatusCondition | None:
     return next((one for one in pod.status.conditions or () if one.type == GUARD_READY), None)
 
 
-def guard_condition(pod: Pod, policy: GuardPolicy, now: datetime) -> StatusCondition:
+def guard_condition(pod: Pod, policy: GuardPolicy, facts: GuardFacts, now: datetime) -> StatusCondition:
     """The condition of a pod that the policy guards, without the time of its transition.
 
     The time of its probe says when the application was verified: what was ready may be lost again.
@@ -63,7 +63,7 @@ def guard_condition(pod: Pod, policy: GuardPolicy, now: datetime) -> StatusCondi
     held = policy.find_pod(pod.metadata.uid)
     if held is None or held.state is PreparationState.RELEASED:
         return _condition(is_true=False, reason=NOT_REQUESTED, message=f"guarded by GuardPolicy {policy.name}")
-    is_true = is_ready(held, now)
+    is_true = is_ready(held, facts, now)
     condition = _condition(is_true=is_true, reason=held.state.value, message=_describe(held, policy))
     if not is_true or held.verified_at is None:
         return condition

@@ -6,10 +6,7 @@ from lastcall.model.base import Facts
 from lastcall.model.guard_facts import GuardedNamespace, GuardFacts
 from lastcall.model.guard_policy import GuardPolicy
 from lastcall.model.pods import Pod
-from lastcall.names import GUARD_ANNOTATION, GUARD_ENABLED, SYSTEM_NAMESPACE
-
-NEVER_GUARDED = ("kube-system", SYSTEM_NAMESPACE)
-"""Namespaces whose pods are never held: a cluster without them cannot mend itself."""
+from lastcall.names import GUARD_ANNOTATION, GUARD_ENABLED
 
 
 class GuardChoice(Facts, frozen=True):
@@ -22,7 +19,7 @@ class GuardChoice(Facts, frozen=True):
 def choose_policy(pod: Pod, facts: GuardFacts) -> GuardChoice:
     """The policy that the pod's annotation names, else the first by name that selects the pod."""
     namespace = pod.metadata.namespace
-    if namespace in NEVER_GUARDED or not _is_enabled(facts.namespaces.get(namespace)):
+    if not facts.config.may_guard(namespace) or not _is_enabled(facts.namespaces.get(namespace)):
         return GuardChoice()
     policies = sorted((one for one in facts.policies if one.metadata.namespace == namespace), key=lambda one: one.name)
     named = (pod.metadata.annotations or {}).get(GUARD_ANNOTATION)

@@ -15,10 +15,6 @@ from lastcall.model.guard_facts import GuardFacts
 from lastcall.model.guard_policy import GuardPolicy, HeldPod, HoldLimitAction, PreparationState
 from lastcall.model.pods import Pod
 
-VERIFIED_SECONDS = 10.0
-"""How long the provider's word counts that the application is ready: it may be lost again at any time."""
-
-
 NOT_GUARDED = "not-guarded"
 """The reason of an allowance: no policy guards the pod."""
 
@@ -58,25 +54,25 @@ def _judge_preparation(
         text = f"pod {pod.key} was held for {policy.spec.hold_limit} and is allowed to go, though it is not ready"
         return RemovalVerdict(allowed=True, reason=limit, warnings=(*warnings, text))
     front = pods_in_front(pod, policy, facts)
-    if held and not front and is_ready(held, now):
+    if held and not front and is_ready(held, facts, now):
         return RemovalVerdict(allowed=True, reason="ready", warnings=warnings)
     budget = _refusing_budget(removal, pod, facts)
     starts = not budget and not removal.is_dry_run
     return RemovalVerdict(
         allowed=False,
         reason=_hold_reason(held, front),
-        message=hold_text.describe_hold(pod, policy, held, front=front, budget=budget),
+        message=hold_text.describe_hold(pod, policy, held, facts.config, front=front, budget=budget),
         warnings=warnings,
         policy=policy,
         record=record_request(removal, pod, policy, facts, now, front=front) if starts else None,
     )
 
 
-def is_ready(held: HeldPod, now: datetime) -> bool:
+def is_ready(held: HeldPod, facts: GuardFacts, now: datetime) -> bool:
     """Whether the application was ready when it was last verified, and that counts still."""
     if held.state is not PreparationState.READY or held.verified_at is None:
         return False
-    return abs(now - held.verified_at) <= timedelta(seconds=VERIFIED_SECONDS)
+    return abs(now - held.verified_at) <= timedelta(seconds=facts.config.ready_seconds)
 
 
 def _limit_reason(held: HeldPod, policy: GuardPolicy, now: datetime) -> str:
