@@ -5,6 +5,7 @@ from enum import Enum
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from lastcall.errors import InvalidInput
 from lastcall.model.base import Facts
@@ -76,6 +77,7 @@ class _GroupResource(Facts, frozen=True):
 
 class _EvictionMetadata(Facts, frozen=True):
     name: str = ""
+    namespace: str = ""
 
 
 class _Eviction(Facts, frozen=True):
@@ -156,11 +158,11 @@ def _removal(request: _Request, source: str) -> Removal | None:
 
 
 def _deletion(request: _Request, source: str) -> Removal:
-    pod = _read(request.old_object, Pod, "request.oldObject", source)
+    pod = _placed(_read(request.old_object, Pod, "request.oldObject", source), request.namespace)
     options = request.options or DeleteOptions()
     return Removal(
         kind=RemovalKind.DELETE,
-        namespace=request.namespace or (pod.metadata.namespace if pod else "default"),
+        namespace=pod.metadata.namespace if pod else request.namespace or "default",
         name=(pod.metadata.name if pod else "") or request.name,  # a DELETE of a collection names no pod
         user=request.user_info,
         pod=pod,
@@ -177,13 +179,20 @@ def _eviction(request: _Request, source: str) -> Removal:
     dry = (request.dry_run, _is_dry_run(options), _is_dry_run(request.options or DeleteOptions()))
     return Removal(
         kind=RemovalKind.EVICTION,
-        namespace=request.namespace or "default",
+        namespace=request.namespace or eviction.metadata.namespace or "default",
         name=request.name or eviction.metadata.name,
         user=request.user_info,
         precondition=_precondition(options),
         is_dry_run=any(dry),
         grace_period_seconds=options.grace_period_seconds,
     )
+
+
+def _placed(pod: Pod | None, namespace: str) -> Pod | None:
+    """The pod in the request's namespace, which counts more than what an object says of itself, or does not say."""
+    if pod is None or namespace in ("", pod.metadata.namespace):
+        return pod
+    return replace(pod, metadata=replace(pod.metadata, namespace=namespace))
 
 
 def _read(value: Any, type_: type[Any], at: str, source: str) -> Any:

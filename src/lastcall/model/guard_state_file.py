@@ -19,7 +19,7 @@ _KINDS = {
 
 
 def read_guard_state(data: bytes, source: str) -> GuardFacts:
-    """The objects of a List; those of other kinds count as possible owners. InvalidInput lists every violation."""
+    """The objects of a List; all of them count as possible owners of pods. InvalidInput lists every violation."""
     found = read_list(data, source, _KINDS, rest=WorkloadOwner)
     policies = tuple(found.objects[GUARD_POLICY])
     wrong = [

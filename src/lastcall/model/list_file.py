@@ -22,7 +22,10 @@ class FileKind(NamedTuple):
 
 
 class FoundObjects(NamedTuple):
-    """The objects by kind, in the file's order; ``others`` counts the objects of other kinds, ``rest`` has them."""
+    """The objects by kind, in the file's order; ``others`` counts the objects of other kinds.
+
+    ``rest`` has all objects as the type that was asked for.
+    """
 
     objects: Mapping[str, list[Any]]
     others: Counter[str]
@@ -32,7 +35,8 @@ class FoundObjects(NamedTuple):
 def read_list(data: bytes, source: str, kinds: Mapping[str, FileKind], *, rest: Any = None) -> FoundObjects:
     """The objects of a List, a list of one kind, or several such documents.
 
-    Objects of other kinds are read as ``rest``, as far as they can be; without it they are ignored.
+    With ``rest`` all objects, of other kinds and in lists of these too, are read as that type as well, as far as they can
+    be; without it objects of other kinds are ignored.
 
     An item of a list of one kind (NodeList) need not give its kind, and lists may be nested. The default namespace is
     ``default``. InvalidInput lists all violations at once, with the object's place, kind and name. A duplicate object
@@ -72,7 +76,7 @@ class _ListReader:
         if not isinstance(kind, str):
             at = f"{place}: " if place else ""
             self.wrong.append(f"{at}kind: {'missing' if kind is None else decoding.quote_value(kind)}: {self.expected}")
-        elif self._is_list(kind):
+        elif self._is_list(kind, value):
             self._read_list(value, place, kind.removesuffix("List"))
         else:
             self.strangers += not self._read_object(value, kind, place)
@@ -91,19 +95,18 @@ class _ListReader:
         kind = item.get("kind", default or None) if isinstance(item, dict) else None
         if not isinstance(kind, str):
             self.wrong.append(f"{place}: {decoding.quote_value(item)}: must be a mapping with a kind")
-        elif self._is_list(kind):
+        elif self._is_list(kind, item):
             self._read_list(item, place, kind.removesuffix("List"))
         else:
             self._read_object(item, kind, place)
 
     def _read_object(self, value: dict[str, Any], name: str, place: str) -> bool:
         """Reads an object; False if its kind is ignored."""
+        self._keep_rest({"kind": name, **value})
         kind = self._kinds.get(name)
         version = value.get("apiVersion", kind.version if kind else "")
         if kind is None or (isinstance(version, str) and version.rpartition("/")[0] != kind.group):
             self.others[name] += 1
-            if self._rest_type and (other := decoding.convert_readable(value, self._rest_type)[0]) is not None:
-                self.rest.append(other)
             return False
         placed = _with_namespace(value) if kind.namespaced else value
         found, violations = decoding.convert_readable(placed, kind.type)
@@ -117,14 +120,23 @@ class _ListReader:
         self.wrong += [f"{about}: {violation}" for violation in violations]
         return True
 
+    def _keep_rest(self, value: dict[str, Any]) -> None:
+        """Reads an object of any kind as far as it can be."""
+        if self._rest_type and (other := decoding.convert_readable(value, self._rest_type)[0]) is not None:
+            self.rest.append(other)
+
     def _find_duplicate(self, *key: str) -> Iterator[str]:
         if key in self._seen:
             yield f"metadata.name: {decoding.quote_value(key[-1])}: must be unique"
         self._seen.add(key)
 
-    def _is_list(self, kind: str) -> bool:
-        """Whether it is a List, or a list of a known kind."""
-        return kind == "List" or (kind.endswith("List") and kind.removesuffix("List") in self._kinds)
+    def _is_list(self, kind: str, value: Mapping[str, Any]) -> bool:
+        """Whether it is a List, or a list of one kind; a kind that is not known may end with List too."""
+        if kind == "List" or not kind.endswith("List"):
+            return kind == "List"
+        return kind.removesuffix("List") in self._kinds or bool(
+            self._rest_type and isinstance(value.get("items"), list)
+        )
 
 
 def _with_namespace(value: dict[str, Any]) -> dict[str, Any]:
