@@ -35,7 +35,7 @@ _MARKS = {"ok": "ok", "warning": "warn", "failure": "FAIL", "unknown": "?"}
 @click.option(
     "--kubeconfig",
     metavar="FILE",
-    help="As kubectl has it: kube-controller-manager, FencePolicies, and the watchdog's peers, are looked for in the cluster."
+    help="As kubectl has it: kube-controller-manager, FencePolicies, the guard, and the watchdog's peers, are looked for in the cluster."
     "  [default: only this node's pods, as the kubelet's identity]",
 )
 @click.option(
@@ -119,6 +119,7 @@ async def _gather_facts(
         controllers=await cluster_facts.list_controller_managers(kubeconfig),
         own_identity=await check_own_identity(kubeconfig, root),
         policies=await cluster_facts.list_fence_policies(kubeconfig),
+        guard=await cluster_facts.find_guard(kubeconfig),
         peers=None if asked is None else await cluster_facts.probe_watchdog_peers(kubeconfig, asked),
     )
 

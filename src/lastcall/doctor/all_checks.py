@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from lastcall.doctor import (
     cluster_checks,
+    guard_checks,
     host_checks,
     identity_checks,
     kubelet_checks,
@@ -42,6 +43,7 @@ CHECKS: dict[str, Callable[[HostFacts], Finding]] = {
     "watchdog-peers": peer_checks.check_watchdog_peers,
     "force-detach": cluster_checks.check_force_detach,
     "fence-policies": cluster_checks.check_fence_policies,
+    "guard": guard_checks.check_guard,
 }
 """Every check by its name, in output order: a check comes after those that it depends on."""
 

@@ -117,6 +117,17 @@ class PolicyFacts(Facts, frozen=True):
     unmet: tuple[str, ...] = ()
 
 
+class GuardInstallation(Facts, frozen=True):
+    """The guard's ValidatingWebhookConfiguration: the failure policies of its webhooks; empty if it has none.
+
+    ``is_withdrawn``: the controller keeps its webhooks in an annotation.
+    """
+
+    is_installed: bool = False
+    failure_policies: tuple[str, ...] = ()
+    is_withdrawn: bool = False
+
+
 class PriorityFacts(Facts, frozen=True):
     """Where an agent would find the priorities of the pods that run here.
 
@@ -134,7 +145,8 @@ class HostFacts(Facts, frozen=True):
     an attempt to take a delay lock, ``drop_in`` one to write our drop-in, ``runtime`` a call of the CRI runtime.
     ``agent`` is the pid of the agent that uses the state directory (0: it runs, pid unknown; None: none runs).
     ``agent_unit`` is None if there is no such unit. ``manifests`` are the static pods'. ``watchdogs`` are all devices.
-    ``controllers``, ``policies`` and ``peers`` come from the cluster; None if it was not asked. ``node_identity``
+    ``static_webhooks`` are the files from which an API server here loads webhooks. ``controllers``, ``policies``,
+    ``peers`` and ``guard`` come from the cluster; None if it was not asked. ``node_identity``
     and ``own_identity`` say why these identities for the API server do not suffice; None: there is none.
     """
 
@@ -157,6 +169,8 @@ class HostFacts(Facts, frozen=True):
     controllers: tuple[ControllerManager, ...] | UnknownFact | None = None
     policies: tuple[PolicyFacts, ...] | UnknownFact | None = None
     peers: PeerFacts | UnknownFact | None = None
+    guard: GuardInstallation | UnknownFact | None = None
+    static_webhooks: tuple[HostFile, ...] | UnknownFact = ()
     priorities: PriorityFacts | UnknownFact = UnknownFact(reason="it was not asked for")
     node_identity: tuple[str, ...] | UnknownFact | None = UnknownFact(reason="it was not asked for")
     own_identity: tuple[str, ...] | UnknownFact | None = None

@@ -17,9 +17,11 @@ from lastcall import names
 from lastcall.adapters.doctor import address_probes, cluster_facts
 from lastcall.adapters.host.datagrams import bind_udp
 from lastcall.adapters.kube.failover_cluster import POLICIES
-from lastcall.adapters.kube.resources import LEASES, NAMESPACES, NODES, PODS, SECRETS
-from lastcall.doctor.facts import PolicyFacts, UnknownFact
+from lastcall.adapters.kube.resources import LEASES, NAMESPACES, NODES, PODS, SECRETS, VALIDATING_WEBHOOKS
+from lastcall.doctor.facts import GuardInstallation, PolicyFacts, UnknownFact
 from lastcall.errors import InvalidInput
+from lastcall.manifests.guard_webhooks import guard_webhook_configuration, service_client
+from lastcall.model.guard_webhooks import withdraw_webhooks
 from lastcall.model.watchdog_lease import WatchdogPromise, to_annotations
 
 
@@ -63,6 +65,19 @@ async def test_what_the_fence_policies_say(lab):
     assert await cluster_facts.list_fence_policies(path) == (PolicyFacts(name="p", unmet=("FencersWorking it is",)),)
     lab.kill()
     assert isinstance(await cluster_facts.list_fence_policies(path), UnknownFact)
+
+
+async def test_how_the_guards_webhooks_stand(lab):
+    path = str(lab.kubeconfig)
+    assert await cluster_facts.find_guard(path) == GuardInstallation()
+    with client_of(lab) as client:
+        made = await client.create(VALIDATING_WEBHOOKS, guard_webhook_configuration(service_client("lastcall-system")))
+        held = GuardInstallation(is_installed=True, failure_policies=("Ignore", "Ignore"))
+        assert await cluster_facts.find_guard(path) == held
+        await client.update(VALIDATING_WEBHOOKS, "lastcall-guard", withdraw_webhooks(made))
+    assert await cluster_facts.find_guard(path) == GuardInstallation(is_installed=True, is_withdrawn=True)
+    lab.kill()
+    assert isinstance(await cluster_facts.find_guard(path), UnknownFact)
 
 
 async def node(client, name, address):

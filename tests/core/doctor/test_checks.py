@@ -1,5 +1,6 @@
 """What the doctor makes of a host: facts and the verdict of the check that they concern."""
 
+import json
 import math
 from datetime import UTC, datetime
 
@@ -11,6 +12,7 @@ from support.doctor.peer_cases import PEERS
 from lastcall.doctor import all_checks
 from lastcall.doctor.facts import (
     AttemptResult,
+    GuardInstallation,
     HostFacts,
     HostFile,
     KubeletFacts,
@@ -53,6 +55,18 @@ def logind(*locks, granted=30.0, preparing=False, scheduled=""):
 
 def drop_in(name, value, directory="/etc/systemd/logind.conf.d"):
     return DropIn(path=f"{directory}/{name}", value=value)
+
+
+def guarded(*policies, withdrawn=False):
+    return GuardInstallation(is_installed=True, failure_policies=policies, is_withdrawn=withdrawn)
+
+
+def static(name, operation="DELETE", resource="pods", *, listed=False):
+    """A file from which an API server loads a webhook."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": [operation], "resources": [resource]}
+    hook = {"name": "a.example.com", "rules": [rule]}
+    found = {"kind": "ValidatingWebhookConfiguration", "metadata": {"name": name}, "webhooks": [hook]}
+    return file(json.dumps({"kind": "List", "items": [found]} if listed else found), "/m/hooks.yaml")
 
 
 def kubelet(config=KUBELET_HEAD, *, state=None):
@@ -440,6 +454,56 @@ TABLE = [
         WARNING,
         "not failed over: FencePolicy b: fencer bmc of node n1: no answer; kubectl describe fencepolicies b; lastcall",
     ),
+    ("guard", {}, OK, "not checked without --kubeconfig"),
+    ("guard", {"guard": WHY}, UNKNOWN, "it was not to be found out"),
+    ("guard", {"guard": GuardInstallation()}, OK, "no deletion is held"),
+    (
+        "guard",
+        {"guard": guarded("Ignore", "Ignore")},
+        OK,
+        "a DELETE passes unprepared, and PodDisruptionBudgets hold evic",
+    ),
+    ("guard", {"guard": guarded("Ignore", "Fail")}, OK, "deletions are refused, until lastcall controller withdraws"),
+    ("guard", {"guard": guarded()}, WARNING, "the guard has no webhooks; apply the guard's manifests"),
+    (
+        "guard",
+        {"guard": guarded(withdrawn=True)},
+        WARNING,
+        "withdrawn: no deletion is held; kubectl -n lastcall-system get",
+    ),
+    ("guard", {"guard": guarded("Fail"), "static_webhooks": WHY}, UNKNOWN, "it was not to be found out"),
+    (
+        "guard",
+        {"static_webhooks": (static("a.static.k8s.io"),)},
+        WARNING,
+        "withdraw while their guard does not answer: a.sta",
+    ),
+    (
+        "guard",
+        {"static_webhooks": (static("a.static.k8s.io", "CREATE", "pods/eviction"),)},
+        WARNING,
+        "in /m/hooks.yaml; move",
+    ),
+    (
+        "guard",
+        {"static_webhooks": (static("a.static.k8s.io", "*", "*/*"),)},
+        WARNING,
+        "a.static.k8s.io in /m/hooks.yaml",
+    ),
+    (
+        "guard",
+        {"static_webhooks": (static("a.static.k8s.io", listed=True),)},
+        WARNING,
+        "a.static.k8s.io in /m/hooks.yaml",
+    ),
+    (
+        "guard",
+        {"static_webhooks": (static("a.static.k8s.io", "CREATE", "pods"),)},
+        OK,
+        "not checked without --kubeconfig",
+    ),
+    ("guard", {"static_webhooks": (static("a.static.k8s.io", "DELETE", "services"),)}, OK, "not checked without"),
+    ("guard", {"static_webhooks": (static("a.example.com"), file("a: ["))}, OK, "not checked without --kubeconfig"),
 ]
 
 

@@ -16,10 +16,11 @@ from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.failover_cluster import POLICIES
 from lastcall.adapters.kube.https_transport import HttpsTransport
 from lastcall.adapters.kube.members import KubeMembers
-from lastcall.adapters.kube.resources import LEASES, PODS
-from lastcall.doctor.facts import PeerFacts, PolicyFacts, UnknownFact
+from lastcall.adapters.kube.resources import LEASES, PODS, VALIDATING_WEBHOOKS
+from lastcall.doctor.facts import GuardInstallation, PeerFacts, PolicyFacts, UnknownFact
 from lastcall.errors import NotFound
 from lastcall.model.controller_manager import ControllerManager, managers_in_pod
+from lastcall.model.guard_webhooks import NAME, CopyState, read_webhook_state
 from lastcall.model.observed import WatchedLease
 from lastcall.model.watchdog_lease import WatchdogPromise, parse_promise
 
@@ -38,6 +39,12 @@ async def list_fence_policies(path: str) -> tuple[PolicyFacts, ...] | UnknownFac
     """Lists the FencePolicies; none if the cluster has no such kind. Raises InvalidInput for a wrong kubeconfig."""
     with _open_client(path) as client:
         return await await_probe(_list_policies(client))
+
+
+async def find_guard(path: str) -> GuardInstallation | UnknownFact:
+    """Reads the guard's ValidatingWebhookConfiguration. Raises InvalidInput for a wrong kubeconfig."""
+    with _open_client(path) as client:
+        return await await_probe(_find_guard(client))
 
 
 async def probe_watchdog_peers(path: str, port: int) -> PeerFacts:
@@ -88,6 +95,18 @@ async def _list_policies(client: Client) -> tuple[PolicyFacts, ...]:
         return ()
     return tuple(
         PolicyFacts(name=policy["metadata"]["name"], unmet=tuple(_unmet_conditions(policy))) for policy in found
+    )
+
+
+async def _find_guard(client: Client) -> GuardInstallation:
+    try:
+        found = await client.get(VALIDATING_WEBHOOKS, NAME)
+    except NotFound:
+        return GuardInstallation()
+    return GuardInstallation(
+        is_installed=True,
+        failure_policies=tuple(one.get("failurePolicy", "Fail") for one in found.get("webhooks") or ()),
+        is_withdrawn=read_webhook_state(found).copy is CopyState.WHOLE,
     )
 
 

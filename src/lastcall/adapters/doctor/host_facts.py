@@ -9,6 +9,7 @@ from pathlib import Path
 from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.cri.connection import CriConnection
 from lastcall.adapters.doctor import file_facts, kubelet_facts
+from lastcall.adapters.doctor.admission_files import read_static_webhooks
 from lastcall.adapters.doctor.bus_facts import HostBus
 from lastcall.adapters.doctor.probes import LIMIT_SECONDS, await_probe, run_probe
 from lastcall.adapters.logind.delay_limit_files import LogindConf
@@ -50,6 +51,7 @@ async def gather_host_facts(where: HostLocations, bus: HostBus) -> HostFacts:
         runtime.close()
     config = run_probe(lambda: file_facts.read_regular_file(where.config))
     kubelet = probe_kubelet(where.root)
+    manifests = run_probe(lambda: _read_manifests(where.root, kubelet, config))
     return HostFacts(
         uid=os.geteuid(),
         booted=(where.root / "run/systemd/system").is_dir(),
@@ -65,10 +67,16 @@ async def gather_host_facts(where: HostLocations, bus: HostBus) -> HostFacts:
         agent=run_probe(lambda: file_facts.agent_pid(where.state_dir)),
         runtime=attempt,
         kubelet=kubelet,
-        manifests=run_probe(lambda: _read_manifests(where.root, kubelet, config)),
+        manifests=manifests,
+        static_webhooks=_read_webhooks(where.root, manifests),
         watchdogs=run_probe(lambda: file_facts.list_watchdogs(where.root)),
         watchdog_use=use,
     )
+
+
+def _read_webhooks(root: Path, manifests: tuple[HostFile, ...] | UnknownFact) -> tuple[HostFile, ...] | UnknownFact:
+    """None where no static pods are known: most machines run no API server."""
+    return () if isinstance(manifests, UnknownFact) else run_probe(lambda: read_static_webhooks(root, manifests))
 
 
 def probe_kubelet(root: Path) -> KubeletFacts | UnknownFact | None:
