@@ -75,6 +75,18 @@ async def test_a_deletion_and_an_eviction_are_shown_and_refused_with_429():
     assert cluster.asked() == [("DELETE", ""), ("CREATE", "eviction")]
 
 
+@in_virtual_time
+async def test_an_eviction_of_the_old_version_is_shown_as_one_of_the_new_and_refused():
+    """The resource is pods of v1 whatever the version of the Eviction, so one rule matches both."""
+    cluster = await Cluster().start()
+    path = await cluster.make_pod()
+    code, said = await cluster.ask("POST", f"{path}/eviction", eviction() | {"apiVersion": "policy/v1beta1"})
+    assert (code, said["reason"]) == (429, "TooManyRequests")
+    [(_, request)] = cluster.hooks.asked
+    assert request["resource"] == {"group": "", "version": "v1", "resource": "pods"}
+    assert request["kind"] == {"group": "policy", "version": "v1", "kind": "Eviction"}
+
+
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_pod_that_has_ended_goes_though_no_guard_answers(phase):
     @in_virtual_time
