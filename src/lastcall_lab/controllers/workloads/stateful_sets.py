@@ -57,14 +57,15 @@ class StatefulSetController:
         if wanted is None:
             return Decision()
         history = revision_history.revision_history(wanted, KIND, view, label=HASH)
-        if history.update is None:
-            return Decision(tuple(history.actions))
+        is_going = bool(wanted["metadata"].get("deletionTimestamp"))
+        if history.update is None:  # that of a set that is being deleted is collected, and not made again at once
+            return Decision(() if is_going else tuple(history.actions))
         own, patches = claim_objects(wanted, KIND, "pods", view, only=lambda pod: _is_member(wanted, pod))
         if patches:
             return Decision(tuple(patches))
         current = history.find_revision((wanted.get("status") or {}).get("currentRevision", "")) or history.update
         turn = _StatefulSetSync(wanted, current, history.update, own, view, now)
-        if not wanted["metadata"].get("deletionTimestamp"):
+        if not is_going:
             turn.run_steps()
         status = _stateful_set_status(turn)
         live = {one["metadata"]["name"] for one in (current, history.update)} | {revision_of(pod) for pod in own}

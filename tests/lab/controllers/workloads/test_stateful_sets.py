@@ -261,6 +261,19 @@ async def test_going_back_is_a_revision_too_and_old_ones_are_forgotten(cluster):
 
 
 @on_sets
+async def test_a_set_that_is_being_deleted_makes_its_revision_no_more(cluster):
+    """Otherwise the garbage collector and the set would delete and make it for ever, while the set waits for its pods."""
+    async with kubelet(cluster):
+        await cluster.create(STATEFUL_SETS, stateful(1))
+        await cluster.until(lambda: done(cluster))
+        await cluster.delete(STATEFUL_SETS, "web", propagation="Foreground")
+        [revision] = cluster.names(REVISIONS)
+        await cluster.delete(REVISIONS, revision)
+        await cluster.settle()
+        assert cluster.names(REVISIONS) == []
+
+
+@on_sets
 async def test_minimum_seconds_of_readiness_hold_the_next_one_back(cluster):
     async with kubelet(cluster):
         await cluster.create(STATEFUL_SETS, stateful(2, minReadySeconds=30))
