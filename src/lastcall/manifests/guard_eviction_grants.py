@@ -6,7 +6,7 @@ from lastcall.manifests.rbac import Grant
 from lastcall.model.eviction_request_mode import EvictionRequestMode
 
 _GROUP: Final = "lifecycle.k8s.io"
-_FOLLOW: Final = ("get", "list", "watch")
+_FOLLOW: Final = ("list", "watch")
 
 
 def eviction_request_grants(mode: EvictionRequestMode) -> list[Grant]:
@@ -22,7 +22,9 @@ def eviction_request_grants(mode: EvictionRequestMode) -> list[Grant]:
 
 def _controller_grants() -> list[Grant]:
     return [
-        Grant("evictions", ("create", "patch"), "one for each pod that is to go, with labels and owners", _GROUP),
+        Grant(
+            "evictions", ("create", "get", "patch"), "one for each pod that is to go, with labels and owners", _GROUP
+        ),
         Grant("evictionrequests", _FOLLOW, "who requests which eviction", _GROUP),
         Grant("evictionrequests/status", ("patch",), "what has become of it", _GROUP),
         Grant("pods/eviction", ("create",), "pods whose other responders are done; budgets and webhooks hold"),

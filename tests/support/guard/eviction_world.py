@@ -17,6 +17,7 @@ from lastcall.adapters.kube.eviction_requests import (
     KubeEvictionObjects,
     KubeEvictionRequests,
 )
+from lastcall.adapters.kube.resources import NAMESPACES
 from lastcall.aio import wait_first
 from lastcall.errors import TooManyRequests
 from lastcall.guard.controller.guarded_pod_controller import GuardedPodController, GuardedPodPorts
@@ -31,6 +32,7 @@ from lastcall.names import GUARD_RESPONDER, GUARD_USER
 from lastcall_lab.apiserver import ApiServer
 from lastcall_lab.apiserver.catalog.optional_resources import LIFECYCLE
 from lastcall_lab.apiserver.server.in_process import InProcessTransport
+from lastcall_lab.apiserver.values.request import UserInfo
 
 
 class _Cluster(KubeEvictionCluster):
@@ -72,6 +74,7 @@ class EvictionWorld(GuardWorld):
         super().__init__(**how)
         self.server = ApiServer(self.clock, Random(1), optional=optional)
         self.client = Client(InProcessTransport(self.server))
+        self.guard_client = Client(InProcessTransport(self.server, UserInfo(GUARD_USER)))
         self.requester = EvictionRequester(KubeEvictionRequests(self.client))
 
     def make_pod(self, name, *, is_ready=False):
@@ -83,14 +86,12 @@ class EvictionWorld(GuardWorld):
 
     async def open_namespace(self):
         """At the API server of the requests."""
-        from lastcall.adapters.kube.resources import NAMESPACES
-
         await self.client.create(NAMESPACES, {"metadata": {"name": "shop"}})
 
     def lead(self):
         """All that a guard does that leads."""
-        objects = KubeEvictionObjects(self.client, self.clock, Random(2), with_requests=True)
-        cluster = _Cluster(self.client, self)
+        objects = KubeEvictionObjects(self.guard_client, self.clock, Random(2), with_requests=True)
+        cluster = _Cluster(self.guard_client, self)
         responder = GuardResponder(objects, cluster, facts=self, records=self, policies=self, clock=self.clock)
         parts = [
             EvictionRequestController(objects, cluster, self.clock),

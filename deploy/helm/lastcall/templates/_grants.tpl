@@ -904,7 +904,6 @@
       resources:
       - evictions
       verbs:
-      - get
       - list
       - watch
     # how far the application is
@@ -1085,7 +1084,6 @@
       resources:
       - evictions
       verbs:
-      - get
       - list
       - watch
     # how far the application is
@@ -1102,6 +1100,7 @@
       - evictions
       verbs:
       - create
+      - get
       - patch
     # who requests which eviction
     - apiGroups:
@@ -1109,7 +1108,6 @@
       resources:
       - evictionrequests
       verbs:
-      - get
       - list
       - watch
     # what has become of it

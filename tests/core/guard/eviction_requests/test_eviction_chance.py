@@ -95,12 +95,7 @@ async def settle(world, random):
     await world.sleep(60)
     left = {pod.metadata.uid for pod in world.pods.values()}
     assert not wanted or not uids & left, "a pod is held for ever"
-    assert wanted or set(world.application.moves) <= _asked_in_person(world), "what was prepared is not undone"
-
-
-def _asked_in_person(world):
-    """Preparations of the Eviction API's own callers outlast an EvictionRequest."""
-    return {one.uid for one in world.policy.status.pods if one.prepared_at}
+    assert wanted or not world.application.moves, "what was prepared is not undone"
 
 
 def check_promises(world, seed):
@@ -128,7 +123,7 @@ def check_turn(eviction, target, seed):
         assert began - heard >= timedelta(seconds=HEARTBEAT_SECONDS - 1), f"seed {seed}: {said}"
 
 
-@pytest.mark.parametrize("first", [0, 20, 40])
+@pytest.mark.parametrize("first", range(0, 40, 10))
 def test_no_pod_goes_before_its_application_is_ready_and_none_is_held_for_ever(first):
-    for seed in range(first, first + 20):
+    for seed in range(first, first + 10):
         check_promises(virtual.run(play(seed)), seed)

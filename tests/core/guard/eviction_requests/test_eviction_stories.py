@@ -6,13 +6,19 @@ import logging
 import pytest
 from support.guard.eviction_world import EvictionWorld
 
+from lastcall.adapters.kube.eviction_requests import EVICTIONS, REQUESTS
 from lastcall.guard.eviction_requests.decisions.responder_turns import HEARTBEAT_SECONDS
 from lastcall.guard.eviction_requests.eviction_request_loop import ABSENT_SECONDS
+from lastcall.manifests.guard_eviction_grants import eviction_request_grants
+from lastcall.manifests.rbac import AuditedRequest, ungranted_requests, unused_grants
+from lastcall.model.eviction_request_mode import EvictionRequestMode
+from lastcall.model.eviction_requests import API_VERSION
 from lastcall.model.guard_policy import PreparationState
-from lastcall.names import GUARD_RESPONDER
+from lastcall.names import GUARD_RESPONDER, GUARD_USER
 from lastcall_lab import virtual
 
 EVICTOR = "imperative-eviction.k8s.io/evictor"
+KUBERNETES = "1.37"
 
 
 def play(story, **how):
@@ -205,6 +211,35 @@ def test_a_pod_without_the_responder_is_evicted_by_the_api_alone_which_the_webho
     world = play(story, has_responder=False)
     assert len(world.tries) > 1
     assert [was_safe for _, _, was_safe, _ in world.went] == [True]
+
+
+def test_the_rights_are_those_that_are_used_and_the_objects_those_of_kubernetes():
+    """But for what the world has no API for: pods, and their evictions."""
+    validate = pytest.importorskip("kubernetes_validate").validate
+    stored = []
+
+    async def story(world):
+        await world.requester.request(world.pods["db-0"])
+        await world.requester.request(world.pods["db-1"])
+        await world.sleep(20)
+        await world.requester.withdraw(world.pods["db-1"])
+        await world.sleep(60)
+        for resource, kind in ((EVICTIONS, "Eviction"), (REQUESTS, "EvictionRequest")):
+            found = (await world.client.list(resource.with_shape(dict))).items
+            assert len(found) == 2
+            stored.extend({"apiVersion": API_VERSION, "kind": kind, **obj} for obj in found)
+
+    world = play(story)
+    for obj in stored:
+        assert validate(obj, KUBERNETES, strict=True) == KUBERNETES
+    requests = [
+        AuditedRequest(**{field: getattr(one, field) for field in AuditedRequest._fields})
+        for one in world.server.audit.records
+        if one.user == GUARD_USER
+    ]
+    grants = eviction_request_grants(EvictionRequestMode.CONTROL)
+    assert ungranted_requests(grants, requests) == []
+    assert {(grant.resource, verb) for grant, verb in unused_grants(grants, requests)} == {("pods/eviction", "create")}
 
 
 def test_without_the_api_there_is_one_line_and_the_rest_of_the_guard_works(caplog):
