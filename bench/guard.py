@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import go_peer
+import guard_roll
 from figures import Figures
 from guard_ground import BYPASSED, FREE, HELD, Ground
 from lab import Target, alone, judged
@@ -28,8 +29,8 @@ from lastcall.adapters.kube import kubeconfig
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.https_transport import HttpsTransport
 
-SIZES = {"rates": [100, 500, 2000], "seconds": 10, "live": 100, "warm": 1000}
-QUICK = {"rates": [20], "seconds": 1, "live": 10, "warm": 20}
+SIZES = {"rates": [100, 500, 2000], "seconds": 10, "live": 100, "warm": 1000, "roll": 500}
+QUICK = {"rates": [20], "seconds": 1, "live": 10, "warm": 20, "roll": 0}
 
 P99, AT = 0.005, 500
 """Seconds at most of 99 in 100 answers at so many reviews a second."""
@@ -95,7 +96,7 @@ class Guard:
                 mine.append(await self._measure_guard())
                 if self._go:
                     theirs.append(await self._measure_go(mine[-1]["body"]))
-            return list(_rows(mine, theirs, self._sizes))
+            return [*_rows(mine, theirs, self._sizes), *await self._measure_roll(self._sizes["roll"])]
         finally:
             shutil.rmtree(self._directory)
 
@@ -131,6 +132,17 @@ class Guard:
             return found | {"rss": rss(process.pid)}
         finally:
             await serving.__aexit__(None, None, None)
+
+    async def _measure_roll(self, rate):
+        """The rows of a roll at that rate; none for 0, since a test does the same."""
+        if not rate:
+            return []
+        self._tell(f"guard: its replicas roll at {rate}/s")
+        directory = self._directory / "roll"
+        directory.mkdir()
+        found = await asyncio.to_thread(guard_roll.measure_roll, directory, rate=rate)
+        self._tell("  " + ", ".join(f"{name} {value:.4g}" for name, value in found.items()))
+        return list(_roll_rows(found, rate))
 
     async def _ask_all(self, server):
         """The figures of a held pod, by rate."""
@@ -243,6 +255,18 @@ def _live_rows(what, by, turns):
     for key in ("p50", "p99"):
         yield GuardRow(f"{what}, live: {key}", by, _figures(turns, key))
     yield GuardRow(f"{what}, live: CPU of a review", by, _figures(turns, "cpu", "us"))
+
+
+def _roll_rows(found, rate):
+    """An answer that is lost is one that a client waited for in vain: EOF, a reset, or nobody to connect to."""
+    by, what = f"{rate}/s", "two replicas roll"
+    none = Target(most=0)
+    said = _load_cell([found])
+    yield GuardRow(f"{what}: answered", by, Figures((found["answered"],), "reviews"), load=said)
+    yield GuardRow(f"{what}: EOF or reset", by, Figures((found["broken"],), "reviews"), target=none)
+    yield GuardRow(f"{what}: not connected", by, Figures((found["refused"],), "times"), target=none)
+    yield GuardRow(f"{what}: connections opened", by, Figures((found["opened"],), "times"))
+    yield GuardRow(f"{what}: p99", by, _figures([found], "p99"))
 
 
 def _figures(turns, key, unit="ms"):

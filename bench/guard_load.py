@@ -1,6 +1,8 @@
 """Asks a webhook as kube-apiserver does: over kept TLS connections, at a fixed rate whatever the answers take.
 
-As a program it reads one JSON object from standard input (see ``Load``) and prints one with the figures. The time of an
+As a program it reads one JSON object from standard input (see ``Load``) and prints one with the figures. What a server
+closes is opened again, as the API server's client does: ``broken`` counts the questions that were under way on a
+connection that was closed (EOF), ``refused`` the connections that could not be opened. The time of an
 answer counts from the moment at which its question was due, not from that at which it was sent: a server that stalls is
 not asked more slowly, and does not look quick.
 """
@@ -11,6 +13,7 @@ import functools
 import json
 import re
 import selectors
+import signal
 import ssl
 import sys
 import time
@@ -27,11 +30,13 @@ _LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+)", re.IGNORECASE)
 
 
 class Connection(asyncio.Protocol):
-    """One question at a time; ``done`` is called with the answer's body."""
+    """One question at a time; ``done`` is called with the answer's body, and ``closed`` when it is closed."""
 
-    def __init__(self, done):
+    def __init__(self, done, closed):
         self._done = done
+        self._closed = closed
         self._data = b""
+        self.is_closed = False
 
     def connection_made(self, transport):
         self._transport = transport
@@ -45,10 +50,14 @@ class Connection(asyncio.Protocol):
         if found and len(body) >= int(_LENGTH.search(head)[1]):
             assert head.startswith(b"HTTP/1.1 200 "), self._data[:500]
             self._data = b""
-            self._done(self, body)
+            is_last = b"\r\nconnection: close" in head.lower()
+            if is_last:
+                self._transport.close()
+            self._done(self, body, is_last=is_last)
 
     def connection_lost(self, exc):
-        self._transport = None
+        self.is_closed = True
+        self._closed(self)
 
 
 class Load:
@@ -66,38 +75,55 @@ class Load:
         )
         self._parts = (head + asked["body"]).encode().split(UID.encode())
         self._expect = asked["expect"].encode()
+        self._context = ssl.create_default_context(cadata=asked["authority"])
         self._free = []
         self._waiting = deque()
         self._due = {}
         self._late = []
         self._times = []
-        self._wrong = 0
+        self._wrong = self._broken = self._refused = self._opened = self._asked_for = 0
         self._all = asyncio.Event()
+        self._stopped = False
+        self._opening = set()
 
     async def run(self):
-        """The figures; times are seconds."""
-        await self._connect()
+        """The figures; times are seconds. SIGTERM ends it before its time."""
+        self._loop.add_signal_handler(signal.SIGTERM, setattr, self, "_stopped", True)
+        await asyncio.gather(*(self._open() for _ in range(MOST_CONNECTIONS)))
         used, begun = time.process_time(), self._loop.time() + 0.05
         for number in range(self._asked["count"]):
+            if self._stopped:
+                break
             due = begun + number / self._asked["rate"]
             if (left := due - self._loop.time()) > 0:
                 await asyncio.sleep(left)
             self._late.append(self._loop.time() - due)
             self._waiting.append((number, due))
+            self._asked_for += 1
             self._ask_next()
+        self._stopped = True
+        self._check_end()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._all.wait(), PATIENCE)
         seconds = self._loop.time() - begun
         return self._figures(seconds, time.process_time() - used)
 
-    async def _connect(self):
-        context = ssl.create_default_context(cadata=self._asked["authority"])
-        for _ in range(MOST_CONNECTIONS):
-            where = (self._asked["host"], self._asked["port"])
-            name = self._asked["name"]
-            make = functools.partial(Connection, self._take)
-            _, made = await self._loop.create_connection(make, *where, ssl=context, server_hostname=name)
-            self._free.append(made)
+    async def _open(self):
+        """One connection, as often as it takes: each refusal would be a failed call of an API server."""
+        where, name = (self._asked["host"], self._asked["port"]), self._asked["name"]
+        make = functools.partial(Connection, self._take, self._lose)
+        while not self._all.is_set():
+            try:
+                _, made = await self._loop.create_connection(make, *where, ssl=self._context, server_hostname=name)
+            except OSError:
+                self._refused += 1
+                await asyncio.sleep(0.05)
+                continue
+            self._opened += 1
+            if not made.is_closed:  # otherwise ``_lose`` opens another one
+                self._free.append(made)
+                self._ask_next()
+            return
 
     def _ask_next(self):
         """The connection that was free last is asked first, as Go's client does."""
@@ -107,19 +133,38 @@ class Load:
             self._due[connection] = due
             connection.ask(f"{number:036d}".encode().join(self._parts))
 
-    def _take(self, connection, body):
+    def _take(self, connection, body, *, is_last):
         self._times.append(self._loop.time() - self._due.pop(connection))
         self._wrong += self._expect not in body
-        self._free.append(connection)
+        if not is_last:
+            self._free.append(connection)
         self._ask_next()
-        if len(self._times) == self._asked["count"]:
+        self._check_end()
+
+    def _lose(self, connection):
+        """It is closed: another one takes its place. A question that is under way on it is not answered."""
+        if connection in self._free:
+            self._free.remove(connection)
+        if self._due.pop(connection, None) is not None:
+            self._broken += 1
+            self._check_end()
+        if not self._all.is_set():
+            opening = self._loop.create_task(self._open())
+            self._opening.add(opening)
+            opening.add_done_callback(self._opening.discard)
+
+    def _check_end(self):
+        if self._stopped and len(self._times) + self._broken == self._asked_for:
             self._all.set()
 
     def _figures(self, seconds, used):
         answered = len(self._times)
         return {
             "answered": answered,
-            "lost": self._asked["count"] - answered,
+            "lost": self._asked_for - answered,
+            "broken": self._broken,
+            "refused": self._refused,
+            "opened": self._opened,
             "wrong": self._wrong,
             "rate": answered / seconds,
             "p50": _portion(self._times, 0.5),

@@ -330,10 +330,38 @@ async def test_no_request_is_lost_while_it_ends(tls):
         while answered < 50:
             await asyncio.sleep(0.01)
         before = answered
-        # Its clients have other servers to go to, as soon as it is not ready: here they stop.
-        draining = asyncio.create_task(served.server.drain(2))
-        await asyncio.sleep(0.25)
+        # Its clients have other servers to go to, as soon as it is not ready: here they stop when connections are closed.
+        draining = asyncio.create_task(served.server.drain(1))
+        await asyncio.sleep(0.6)
         ended.set()
         await asyncio.gather(*asking, draining)
         assert not lost
         assert answered >= before
+
+
+async def test_while_it_drains_it_keeps_connections_at_first():
+    """A client whose connection is closed before others know of it would come back."""
+    async with Served() as served:
+        client = await served.connect()
+        draining = asyncio.create_task(served.server.drain(1))
+        await asyncio.sleep(0)
+        assert (await client.ask())[1]["Connection"] == "keep-alive"
+        while not served.server.closes_connections:
+            await asyncio.sleep(0.01)
+        assert (await client.ask())[1]["Connection"] == "close"
+        await draining
+
+
+async def test_the_last_request_is_answered_though_nobody_was_connected_for_a_moment():
+    async with Served() as served:
+        first = await served.connect()
+        await first.ask()
+        draining = asyncio.create_task(served.server.drain(0.2))
+        await first.close()
+        await asyncio.sleep(0.05)
+        served.delay = 0.5
+        last = await served.connect()
+        last.send()
+        await draining
+        served.server.close()
+        assert (await last.answer())[0] == 200

@@ -3,111 +3,29 @@
 The real programs: the guard's Deployment, ``lastcall controller`` as its own ServiceAccount, kubectl.
 """
 
-import json
-import subprocess
-import sys
-import time
-
 import pytest
-import yaml
 from support.failover.controller_process import ControllerProcess
-from support.kube.kubectl import PROGRAM
-from support.lab.up_process import LabProcess
+from support.guard.guard_pods import SYSTEM, GuardPods
 
 from lastcall.manifests.controller import ControllerChoices, controller_objects
-from lastcall.manifests.guard import GuardChoices, guard_objects, guarded_namespace_objects
 from lastcall.manifests.guard_webhooks import FAIL
 
 pytestmark = pytest.mark.timeout(270)
 
-SYSTEM = "lastcall-system"
-POLICY = {
-    "apiVersion": "lastcall.dev/v1alpha1",
-    "kind": "GuardPolicy",
-    "metadata": {"name": "db", "namespace": "default"},
-    "spec": {"selector": {"matchLabels": {"app": "db"}}, "provider": {"redis": {}}},
-}
-"""No Redis answers, so the pod is held for ever."""
-POD = {
-    "metadata": {"labels": {"app": "db"}},
-    "spec": {
-        "terminationGracePeriodSeconds": 1,
-        "containers": [{"name": "db", "image": "i", "command": ["sleep", "1h"]}],
-    },
-}
-WORKLOAD = {
-    "apiVersion": "apps/v1",
-    "kind": "StatefulSet",
-    "metadata": {"name": "db", "namespace": "default"},
-    "spec": {"serviceName": "db", "selector": {"matchLabels": {"app": "db"}}, "template": POD},
-}
 
-
-def guard_manifests(kubeconfig):
-    """Those of ``lastcall manifests guard``, but for what a pod of the lab cannot have: an image, another user."""
-    for obj in guard_objects(GuardChoices(failure_policy=FAIL)):
-        if obj["kind"] == "Deployment":
-            spec = obj["spec"]["template"]["spec"]
-            del spec["securityContext"]
-            spec["containers"][0]["command"] = [sys.executable, "-m", "lastcall"]
-            spec["containers"][0]["args"].append(f"--kubeconfig={kubeconfig}")
-        yield obj
-
-
-class GuardedLab:
-    """Two nodes, the guard in two pods, one guarded pod."""
+class GuardedLab(GuardPods):
+    """Two nodes, the guard in two pods, one guarded pod; its data outlives it."""
 
     def __init__(self, directory):
-        self.directory = directory
-        self.lab = LabProcess(directory / "lab", "--nodes=2", f"--data={directory / 'data'}")
+        super().__init__(directory, f"--data={directory / 'data'}")
         self.controller = None
 
     def start(self):
-        self.lab.start()
         rights = [one for one in controller_objects(ControllerChoices()) if one["kind"] != "Deployment"]
-        guard = list(guard_manifests(self.directory / "lastcall-guard.kubeconfig"))
-        for obj in [*rights, *guard, *guarded_namespace_objects("default"), WORKLOAD]:
-            self("apply -f -", obj)
-        self.write_kubeconfig("lastcall-guard")
-        self.wait("the kind GuardPolicy", lambda: "db" in self("apply -f -", POLICY))
-        self.wait("a guard that holds the pod", lambda: "TooManyRequests" in self.try_delete())
-        return self
+        return super().start(*rights)
 
-    def __call__(self, line, obj=None):
-        """What kubectl says, errors too."""
-        said = subprocess.run(
-            [PROGRAM, f"--kubeconfig={self.lab.kubeconfig}", *line.split()],
-            input=json.dumps(obj) if obj else "",
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
-        return said.stdout + said.stderr
-
-    def wait(self, what, condition, seconds=90):
-        end = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > end:
-                shown = self("get pods -A -o wide"), self.try_delete(), self.controller and self.controller.said[-9:]
-                raise AssertionError(f"no {what} in {seconds} s: {shown}")
-            time.sleep(0.2)
-
-    def try_delete(self):
-        """What is said about the deletion of the guarded pod, which is not carried out."""
-        return self("delete pod db-0 --dry-run=server --wait=false")
-
-    def webhooks(self):
-        found = json.loads(self("get validatingwebhookconfiguration lastcall-guard -o json"))
-        return found.get("webhooks") or []
-
-    def write_kubeconfig(self, account):
-        """The access of a ServiceAccount; its path."""
-        config = yaml.safe_load(self.lab.kubeconfig.read_text())
-        config["users"][0]["user"] = {"token": self(f"create token {account} -n {SYSTEM}").strip()}
-        path = self.directory / f"{account}.kubeconfig"
-        path.write_text(yaml.safe_dump(config))
-        return path
+    def describe(self):
+        return *super().describe(), self.controller and self.controller.said[-9:]
 
     def run_controller(self):
         access = self.write_kubeconfig("lastcall-controller")
@@ -116,7 +34,7 @@ class GuardedLab:
     def end(self):
         if self.controller:
             self.controller.kill()
-        self.lab.end()
+        super().end()
 
 
 @pytest.fixture

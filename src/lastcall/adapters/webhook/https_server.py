@@ -52,6 +52,8 @@ class WebhookServer:
         self._server: asyncio.Server | None = None
         self._all_closed = asyncio.Event()
         self.is_draining = False
+        """Whether it is about to end, so that no client should begin to use it."""
+        self._closes_connections = False
 
     async def start(self, host: str, port: int) -> int:
         """Listens, and returns the port (0 selects a free one). Raises OSError if it is taken."""
@@ -61,18 +63,21 @@ class WebhookServer:
         return chosen
 
     async def drain(self, seconds: float) -> None:
-        """Ends without losing a request: answers for ``seconds`` more, and closes each connection with an answer.
+        """Ends without losing a request: answers for ``seconds`` more, in whose second half answers close connections.
 
-        By then the readiness probe must have failed for so long that no new connections come. Connections that have had
-        no request in this time are closed afterwards.
+        By then the readiness probe must have failed for so long that new connections reach other replicas: a client whose
+        connection is closed before would come back. Connections that have had no request are closed afterwards.
         """
         self.is_draining = True
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(seconds / 2)
+        self._closes_connections = True
+        await asyncio.sleep(seconds / 2)
         if self._server:
             self._server.close()
         for connection in list(self._connections):
             connection.close_when_idle()
-        if self._connections:
+        while self._connections:
+            self._all_closed.clear()
             await self._all_closed.wait()
 
     def close(self) -> None:
@@ -89,6 +94,11 @@ class WebhookServer:
         """The limits of each connection."""
         return self._limits
 
+    @property
+    def closes_connections(self) -> bool:
+        """Whether each connection ends with its next answer."""
+        return self._closes_connections
+
     def admit(self, connection: "_Connection") -> bool:
         """Counts a new connection; False if all others are being answered, and there are too many."""
         if len(self._connections) >= MOST_CONNECTIONS:
@@ -104,7 +114,7 @@ class WebhookServer:
     def forget(self, connection: "_Connection") -> None:
         """It is closed."""
         self._connections.discard(connection)
-        if self.is_draining and not self._connections:
+        if not self._connections:
             self._all_closed.set()
 
     async def handle(self, request: WebhookRequest) -> WebhookReply:
@@ -191,7 +201,7 @@ class _Connection(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return
-        last = self._server.is_draining or not request.keeps_alive
+        last = self._server.closes_connections or not request.keeps_alive
         transport.write(reply.encode(close=last))
         if last:
             transport.close()
