@@ -50,7 +50,8 @@ class Application:
         self.seconds = 5.0
         self.delay = 0.05
         """Seconds of each answer."""
-        self._is_frozen = self.is_silent = self.is_short = False
+        self._is_frozen = self.is_silent = self.is_short = self.is_lying = False
+        self._lied_at = -100.0
         self.calls = []
         self.safe_at = {}
 
@@ -73,6 +74,9 @@ class Application:
 
     async def check_progress(self, member):
         await self._answer("progress", member)
+        if self.is_lying:
+            self._lied_at = self._world.clock.boottime()
+            return PreparationReport(progress=PreparationProgress.READY)
         began = self.moves.get(member.pod.metadata.uid)
         if began is None:
             return PreparationReport(progress=PreparationProgress.LOST, message="not prepared")
@@ -114,9 +118,10 @@ class Application:
     def was_safe(self, uid):
         """The ground truth: whether it had nothing to lose when it was last verified.
 
-        That counts for ten seconds, and an answer takes one.
+        That counts for ten seconds, and an answer takes one. Whom an application has lied to is not to blame.
         """
-        return self._has_moved(uid) or self._world.clock.boottime() - self.safe_at.get(uid, -100) <= 11.5
+        known = max(self.safe_at.get(uid, -100.0), self._lied_at)
+        return self._has_moved(uid) or self._world.clock.boottime() - known <= 11.5
 
     def _has_moved(self, uid):
         began = self.moves.get(uid)
@@ -270,11 +275,14 @@ class GuardWorld:
         self.shutdowns.record("n1", datetime.fromtimestamp(self.clock.wall() + seconds, UTC))
         end = self.clock.boottime() + limit
 
+        def find(uid):
+            return next((pod for pod in self.pods.values() if pod.metadata.uid == uid), None)
+
         async def end_pod(name):
-            readiness = await ApplicationState(lambda _: self.pods.get(name), self.clock).wait_until_ready(
-                "", lambda: end
-            )
-            await self.remove(name, by="agent" if readiness and readiness.is_ready else "deadline")
+            uid = self.pods[name].metadata.uid
+            readiness = await ApplicationState(find, self.clock).wait_until_ready(uid, lambda: end)
+            if (pod := find(uid)) and not pod.metadata.deletion_timestamp:  # a client may have been faster
+                await self.remove(name, by="agent" if readiness and readiness.is_ready else "deadline")
             return readiness
 
         return await asyncio.gather(*map(end_pod, names))
