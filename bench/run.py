@@ -15,6 +15,8 @@ import beside
 import chaos
 import failover
 import guard
+import guard_chaos
+import guard_states
 import lab
 import latency
 import machine
@@ -32,8 +34,10 @@ PARTS = (
     "lab",
     "simulate",
     *chaos.STORIES,
+    guard_chaos.NAME,
     "failover",
     "guard",
+    guard_states.NAME,
     "processes",
     "rest",
     "containerd",
@@ -77,6 +81,7 @@ class Bench:
         self.lab_rows = []
         self.failover_rows = []
         self.guard_rows = []
+        self.state_rows = []
         self.told = []
         self.api = chosen.api
         self.left_out = []
@@ -84,6 +89,8 @@ class Bench:
         self.chances = [
             chaos.Chaos(name, quick=chosen.quick, tell=_tell) for name in chaos.STORIES if name in self.parts
         ]
+        if guard_chaos.NAME in self.parts:
+            self.chances.append(guard_chaos.GuardChaos(quick=chosen.quick, tell=_tell))
 
     async def run(self):
         no_logind, no_containerd = PrivateLogind.why_not(), containerd.unavailable_reason()
@@ -104,6 +111,10 @@ class Bench:
             self.guard_rows = await part.rows()
             self.left_out += part.left_out
             self.told += part.told
+        if guard_states.NAME in self.parts:
+            part = guard_states.GuardStates(quick=self.quick, tell=_tell)
+            self.state_rows = await asyncio.to_thread(part.rows)
+            self.left_out += part.left_out
         if "mutants" in self.parts:
             self.rows += await asyncio.to_thread(self.mutants.rows)
         if no_logind:
@@ -155,6 +166,7 @@ class Bench:
             (self.lab_rows, lab.HEAD),
             (self.failover_rows, failover.HEAD),
             (self.guard_rows, guard.HEAD),
+            (self.state_rows, guard_states.HEAD),
         )
         verdicts = [row.met for rows, _ in tables for row in rows if row.met is not None]
         yield from machine.describe()

@@ -10,14 +10,16 @@ import threading
 import time
 from pathlib import Path
 
+from support.guard.guarded_lab import RUN
+
 PORT = 6379
 
 START = r"""
 set -eu
 say() { redis-cli -h "$1" -p 6379 --no-auth-warning "${@:2}" 2>/dev/null || true; }
 offset() { say "$1" info replication | tr -d '\r' | sed -n 's/^slave_repl_offset:\|^master_repl_offset://p' | head -1; }
-serve() { exec redis-server --bind "$POD_IP" --port 6379 --save '' --appendonly no --dir "$DATA" --replica-announce-ip "$POD_IP" --repl-timeout 5 \
-  --repl-ping-replica-period 1 --repl-diskless-sync-delay 0 --protected-mode no --shutdown-timeout "$SHUTDOWN" "$@"; }
+serve() { run redis-server --bind "$POD_IP" --port 6379 --save '' --appendonly no --dir "$DATA" --replica-announce-ip "$POD_IP" --repl-timeout 5 \
+  --repl-ping-replica-period 1 --repl-diskless-sync-delay 0 --protected-mode no --shutdown-timeout "$SHUTDOWN" "$@"; exit; }
 best= most=-1
 for file in "$PEERS"/*; do
   [ -e "$file" ] && [ "$(basename "$file")" != "$POD_NAME" ] || continue
@@ -39,6 +41,7 @@ def stateful_set(peers, *, replicas=3, grace=30, shutdown=10, name="redis"):
     environment = [
         {"name": "PEERS", "value": str(peers)},
         {"name": "DATA", "value": str(peers.parent)},
+        {"name": "SHARED", "value": str(peers.parent)},
         {"name": "SHUTDOWN", "value": str(shutdown)},
         {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
@@ -55,7 +58,7 @@ def stateful_set(peers, *, replicas=3, grace=30, shutdown=10, name="redis"):
     container = {
         "name": "redis",
         "image": "none",
-        "command": ["bash", "-c", START],
+        "command": ["bash", "-c", RUN + START],
         "env": environment,
         "ports": [{"containerPort": PORT}],
         "readinessProbe": probe | {"periodSeconds": 1, "timeoutSeconds": 1, "failureThreshold": 1},
@@ -141,11 +144,14 @@ class WritingClient:
 
     def __init__(self, peers, *, pause=0.005, size=1):
         self._peers = peers
+        self._keys = f"{time.monotonic_ns()}"
         self._value = "x" * size
         self._pause = pause
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.acknowledged = []
+        self.times = []
+        """When each was."""
 
     def __enter__(self):
         self._thread.start()
@@ -166,8 +172,9 @@ class WritingClient:
                     time.sleep(0.05)
                     continue
                 number += 1
-                if connection.call("set", f"key-{number}", self._value) == "OK":
+                if connection.call("set", f"{self._keys}-{number}", self._value) == "OK":
                     self.acknowledged.append(number)
+                    self.times.append(time.monotonic())
                 time.sleep(self._pause)
             except OSError:
                 if connection:
@@ -182,6 +189,6 @@ class WritingClient:
         [master] = find_masters(self._peers)
         connection = RedisConnection(master)
         try:
-            return sum(connection.call("exists", f"key-{number}") == 0 for number in self.acknowledged)
+            return sum(connection.call("exists", f"{self._keys}-{number}") == 0 for number in self.acknowledged)
         finally:
             connection.close()

@@ -3,130 +3,18 @@
 The same is done without the guard, in states in which that matters: a proof on a healthy Redis would prove nothing.
 """
 
-import json
-import os
 import shutil
-import signal
-import subprocess
 import time
-from pathlib import Path
 
 import pytest
 from support.guard import redis_set
-from support.kube.kubectl import PROGRAM
-from support.lab.up_process import LabProcess
-
-from lastcall.manifests.guard import guarded_namespace_objects
+from support.guard.guarded_lab import wait
+from support.guard.guarded_redis import GuardedRedis
 
 pytestmark = [
     pytest.mark.timeout(270),
     pytest.mark.skipif(shutil.which("redis-server") is None, reason="redis-server is not installed"),
 ]
-POLICY = {
-    "apiVersion": "lastcall.dev/v1alpha1",
-    "kind": "GuardPolicy",
-    "metadata": {"name": "redis"},
-    "spec": {"selector": {"matchLabels": {"app": "redis"}}, "provider": {"redis": {}}},
-}
-
-
-class GuardedRedis:
-    """Three Redis pods on three nodes, with or without a guard."""
-
-    def __init__(self, directory, *, guarded):
-        self.peers = directory / "peers"
-        self.peers.mkdir()
-        self.guarded = guarded
-        self.lab = LabProcess(directory / "lab", "--nodes=3", *(["--guard"] if guarded else []))
-        self.frozen = []
-
-    def start(self, **how):
-        self.lab.start()
-        if self.guarded:
-            wait(lambda: "guardpolicies" in self("get crd -o name"), "the guard's objects")
-            wait(lambda: "lastcall-guard-releaser" in self("get clusterroles -o name"), "the guard's roles")
-            for obj in guarded_namespace_objects("default"):
-                self("apply -f -", obj)
-            self("apply -f -", POLICY)
-        self("apply -f -", redis_set.stateful_set(self.peers, **how))
-        wait(self.is_whole, "all members")
-        wait(lambda: self.guarded is False or "nobody" not in self.leader(), "a guard that leads")
-        return self
-
-    def __call__(self, line, obj=None):
-        """What kubectl prints, errors too."""
-        said = subprocess.run(
-            [PROGRAM, f"--kubeconfig={self.lab.kubeconfig}", *line.split()],
-            input=json.dumps(obj) if obj else "",
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=200,
-        )
-        return said.stdout + said.stderr
-
-    def end(self):
-        self.thaw()
-        self.lab.end()
-
-    def leader(self):
-        lease = json.loads(self("get lease lastcall-guard -n lastcall-system -o json"))
-        return lease["spec"].get("holderIdentity") or "nobody"
-
-    def is_whole(self):
-        found = json.loads(self("get statefulset redis -o json"))
-        return found.get("status", {}).get("readyReplicas") == 3 and len(self.masters()) == 1
-
-    def masters(self):
-        return redis_set.find_masters(self.peers)
-
-    def pods(self):
-        return {one["metadata"]["name"]: one for one in json.loads(self("get pods -o json"))["items"]}
-
-    def master_pod(self):
-        [master] = self.masters()
-        return next(name for name, pod in self.pods().items() if pod["status"].get("podIP") == master)
-
-    def freeze(self, *names):
-        """SIGSTOP to the servers of these pods."""
-        addresses = [self.pods()[name]["status"]["podIP"].encode() for name in names]
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                line = (process / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if line.startswith(b"redis-server") and any(one in line for one in addresses):
-                os.kill(int(process.name), signal.SIGSTOP)
-                self.frozen.append(int(process.name))
-        assert len(self.frozen) == len(names)
-
-    def thaw(self):
-        for number in self.frozen:
-            os.kill(number, signal.SIGCONT)
-        self.frozen.clear()
-
-    def held(self):
-        """What the policy says of each held pod."""
-        status = json.loads(self("get guardpolicy redis -o json")).get("status", {})
-        return {one["name"]: one for one in status.get("pods", []) if one["state"] != "Released"}
-
-    def delete_until_gone(self, name, seconds=90):
-        """As a person who asks again: what kubectl said each time."""
-        uid, said = self.pods()[name]["metadata"]["uid"], []
-        end = time.monotonic() + seconds
-        while (pod := self.pods().get(name)) and pod["metadata"]["uid"] == uid:
-            assert time.monotonic() < end, said
-            if "deletionTimestamp" not in pod["metadata"]:
-                said.append(self(f"delete pod {name} --wait=false"))
-            time.sleep(1)
-        return said
-
-
-def wait(condition, what, seconds=90):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"no {what} in {seconds} s"
-        time.sleep(0.2)
 
 
 @pytest.fixture
@@ -144,7 +32,7 @@ def redis(tmp_path):
 
 def test_the_master_hands_over_before_it_goes_and_nothing_is_lost(redis):
     cluster = redis()
-    master = cluster.master_pod()
+    master = cluster.leading_pod()
     with redis_set.WritingClient(cluster.peers) as client:
         time.sleep(1)
         said = cluster.delete_until_gone(master)
@@ -153,7 +41,7 @@ def test_the_master_hands_over_before_it_goes_and_nothing_is_lost(redis):
     assert "denied the request: pod default/" in said[0]
     assert "its application begins to prepare" in said[0]
     assert said[-1].startswith(f'pod "{master}" deleted')
-    assert cluster.master_pod() != master
+    assert cluster.leading_pod() != master
     assert len(client.acknowledged) > 100
     assert client.count_lost() == 0
     reasons = cluster("get events -o jsonpath={.items[*].reason}")
@@ -163,7 +51,7 @@ def test_the_master_hands_over_before_it_goes_and_nothing_is_lost(redis):
 
 def lose_the_master(cluster):
     """Its replicas are frozen; it is deleted; they thaw after it has gone, or has been held for a while."""
-    master = cluster.master_pod()
+    master = cluster.leading_pod()
     with redis_set.WritingClient(cluster.peers, size=50_000) as client:
         time.sleep(1)
         cluster.freeze(*(name for name in cluster.pods() if name != master))
@@ -213,21 +101,21 @@ def test_two_members_that_are_asked_for_at_once_never_go_together(redis):
 def test_one_member_short_nothing_is_begun(redis):
     """Two of three: with another one away nobody would be left to take over."""
     cluster = redis()
-    master = cluster.master_pod()
+    master = cluster.leading_pod()
     replica = next(name for name in cluster.pods() if name != master)
     cluster.freeze(replica)
     time.sleep(3)
     cluster(f"delete pod {master} --wait=false")
     wait(lambda: cluster.held()[master]["state"] == "Unhealthy", "word that it is unhealthy")
     assert replica in cluster.held()[master]["message"]
-    assert cluster.master_pod() == master
+    assert cluster.leading_pod() == master
     assert "ApplicationUnhealthy" in cluster("get events -o jsonpath={.items[*].reason}")
     assert "short of members already" in cluster(f"delete pod {master} --wait=false")
 
 
 def test_a_drain_goes_on_when_the_member_is_ready(redis):
     cluster = redis()
-    master = cluster.master_pod()
+    master = cluster.leading_pod()
     node = cluster.pods()[master]["spec"]["nodeName"]
     with redis_set.WritingClient(cluster.peers) as client:
         said = cluster(f"drain {node} --ignore-daemonsets --delete-emptydir-data --timeout=120s")

@@ -1,0 +1,33 @@
+"""Three Redis pods on three nodes of a lab, with or without a guard."""
+
+from support.guard import redis_set
+from support.guard.guarded_lab import GuardedLab
+
+
+class GuardedRedis(GuardedLab):
+    """Those of ``redis_set``."""
+
+    name = "redis"
+
+    def __init__(self, directory, *, guarded):
+        super().__init__(directory, guarded=guarded)
+        self.peers = directory / "peers"
+        self.peers.mkdir()
+
+    def start(self, **how):
+        """``how`` is the StatefulSet's."""
+        return super().start(redis_set.stateful_set(self.peers, **how))
+
+    def is_whole(self):
+        return self.count_ready() == 3 and len(self.masters()) == 1
+
+    def masters(self):
+        return redis_set.find_masters(self.peers)
+
+    def leading_pod(self):
+        [master] = self.masters()
+        return next(name for name, pod in self.pods().items() if pod["status"].get("podIP") == master)
+
+    def client(self, size=1):
+        """A client that writes values of so many bytes."""
+        return redis_set.WritingClient(self.peers, size=size)
