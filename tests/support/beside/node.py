@@ -267,9 +267,9 @@ class BesideNode:
 
 
 @contextlib.asynccontextmanager
-async def beside_node(directory: Path):
-    """The node with its kubelet and no pods, and ``lab-1``, on which nothing is scheduled yet."""
-    lab = LabProcess(directory / "lab", "--nodes=1")
+async def beside_node(directory: Path, *options: str):
+    """The node with its kubelet and no pods, and ``lab-1``, on which nothing is scheduled yet; ``options`` of the lab."""
+    lab = LabProcess(directory / "lab", "--nodes=1", *options)
     short = Path(tempfile.mkdtemp(prefix="lcb-"))  # a socket's path has 107 bytes at most
     async with contextlib.AsyncExitStack() as opened:
         opened.callback(shutil.rmtree, short, ignore_errors=True)

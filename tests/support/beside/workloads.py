@@ -27,7 +27,7 @@ class Workloads:
             self._workload("Deployment", "web", replicas=2),
             self._workload("StatefulSet", "db", serviceName="db", volumeClaimTemplates=[_claim("data")]),
             self._workload("StatefulSet", "raw", serviceName="raw", volumeClaimTemplates=[_claim("raw", mode="Block")]),
-            self._workload("DaemonSet", "plain", only_node=True),
+            self.plain("plain"),
             self._workload("DaemonSet", "critical", only_node=True, priorityClassName=CRITICAL),
             self._job(),
             self._waiting(self.bare("bare", sidecar=1)),
@@ -44,6 +44,14 @@ class Workloads:
         del pod["spec"]["nodeSelector"]
         pod["metadata"]["labels"] = {"app": name}
         return pod
+
+    def guarded(self, name):
+        """A StatefulSet of one pod, whose replacement waits for this node."""
+        return self._workload("StatefulSet", name, only_node=True, serviceName=name)
+
+    def plain(self, name):
+        """A DaemonSet of one pod."""
+        return self._workload("DaemonSet", name, only_node=True)
 
     def late(self, name):
         """A pod that needs no scheduler and minds no taint."""
