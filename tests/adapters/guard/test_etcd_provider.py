@@ -8,6 +8,7 @@ import socket
 
 import pytest
 from support.guard import members
+from support.guard.certificates import EXPIRED, FAULTS, SETTINGS, TlsFiles, read_refusals
 from support.guard.etcd_servers import NEEDS_ETCD, NET, EtcdServers
 from support.guard.provider_benches import wait_for
 
@@ -19,13 +20,14 @@ pytestmark = [NEEDS_ETCD, pytest.mark.timeout(120), pytest.mark.xdist_group("etc
 LOST, READY, STALLED = PreparationProgress.LOST, PreparationProgress.READY, PreparationProgress.STALLED
 
 
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
-    def free_port():
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            return found.getsockname()[1]
-
     servers = EtcdServers(free_port, tmp_path_factory.mktemp("etcd"))
     yield servers
     servers.end()
@@ -104,6 +106,34 @@ async def test_members_that_are_no_pods_of_the_application_are_missed(etcd):
     report = await provider(etcd).check_progress(lonely)
     assert report.progress is STALLED
     assert "is no other member of the application" in report.message
+
+
+# -- TLS ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_over_tls_what_is_not_the_applications_holds_the_pod(tmp_path):
+    """With a client's certificate, as Kubernetes' own etcd asks for one."""
+    files = TlsFiles(tmp_path / "tls")
+    etcd = EtcdServers(free_port, tmp_path / "data", tls=files)
+
+    def ask(**settings):
+        settings = {"port": etcd.port, "scheme": "https", **SETTINGS, **settings}
+        return EtcdProviderFactory().make_provider(settings, members.Loopback(**files.secrets))
+
+    try:
+        await wait_for(lambda: ask().check_health(member(0)), lambda found: found == MemberHealth(is_healthy=True))
+        for settings, words in FAULTS.values():
+            assert all(words.search(one) for one in await read_refusals(ask(**settings), member(0)))
+        for said in await read_refusals(ask(clientCertificateSecret=None), member(0)):
+            assert "it may ask for another client certificate" in said
+        assert etcd.leader() == 0
+        await ask().prepare(member(0))
+        assert etcd.wait_for_leader() != 0
+        await wait_for(lambda: ask().check_progress(member(0)), lambda found: getattr(found, "progress", None) is READY)
+        files.write(expired=True)  # etcd reads its certificate for each connection
+        assert all(EXPIRED in said for said in await read_refusals(ask(), member(0)))
+    finally:
+        etcd.end()
 
 
 class Scripted:

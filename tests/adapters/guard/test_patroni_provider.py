@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from support.guard import members
+from support.guard.certificates import EXPIRED, FAULTS, SETTINGS, TlsFiles, read_refusals
 from support.guard.patroni_servers import NET, PASSWORD, USER
 from support.guard.provider_benches import wait_for
 from support.guard.scripted_members import ScriptedMembers
@@ -27,10 +28,10 @@ class Bench:
         self.servers, self.leader = servers, servers.make_whole()
         self.first, self.second = (number for number in range(3) if number != self.leader)
 
-    def provider(self, password=PASSWORD, **settings):
+    def provider(self, password=PASSWORD, secrets=None, **settings):
         login = {"username": USER, "passwordSecret": {"name": "auth"}}
         settings = {"port": self.servers.port, "timeoutSeconds": 1, **login, **settings}
-        return PatroniProviderFactory().make_provider(settings, members.Loopback(auth=password))
+        return PatroniProviderFactory().make_provider(settings, members.Loopback(auth=password, **(secrets or {})))
 
     async def check(self, number, **settings):
         report = await self.provider(**settings).check_progress(member(number))
@@ -124,6 +125,35 @@ async def test_replicas_whose_replay_is_paused_take_nothing_over(bench):
     finally:
         for number in (bench.first, bench.second):
             bench.servers.execute(number, "SELECT pg_wal_replay_resume()")
+
+
+async def test_over_tls_what_is_not_the_applications_holds_the_pod(bench):
+    """The REST API asks for a client's certificate where something is changed."""
+    files = TlsFiles(bench.servers.directory / "tls")
+    whole = member(bench.leader)
+
+    def ask(**settings):
+        return bench.provider(secrets=files.secrets, **{"scheme": "https", **SETTINGS, **settings})
+
+    bench.servers.use_tls(files)
+    try:
+        await wait_for(lambda: ask().check_health(whole), lambda found: found == HEALTHY)
+        for settings, words in FAULTS.values():
+            assert all(words.search(one) for one in await read_refusals(ask(**settings), whole))
+        with pytest.raises(LastcallError, match="is refused: 403"):
+            await ask(clientCertificateSecret=None).prepare(whole)
+        assert bench.servers.leader() == bench.leader
+        provider = ask()
+        await provider.prepare(whole)
+        await wait_for(lambda: provider.check_progress(whole), is_over)
+        files.write(expired=True)
+        bench.servers.use_tls(files)
+        await wait_for(
+            lambda: read_refusals(ask(), whole),
+            lambda found: isinstance(found, list) and all(EXPIRED in one for one in found),
+        )
+    finally:
+        bench.servers.use_tls(None)
 
 
 async def test_a_cluster_that_is_paused_is_left_alone(bench):

@@ -1,6 +1,7 @@
 """Certificates of servers and clients of a test, as files and as the Secrets that a GuardPolicy names."""
 
 import re
+import ssl
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -9,10 +10,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from lastcall.errors import LastcallError, TimedOut, Unavailable
 from lastcall_lab.apiserver.authentication import certificates
 
 HOST = "app.shop.svc"
 """The name in the servers' certificates, which have no address."""
+
+
+EXPIRED = "its certificate is not accepted: certificate has expired"
 
 
 def _say(words):
@@ -51,6 +56,13 @@ class TlsFiles:
         self.key.write_bytes(key)
         self.key.chmod(0o644)  # servers that run as another user read it
 
+    def make_context(self):
+        """Of a client of the test's own, which takes any server of the authority."""
+        context = ssl.create_default_context(cafile=self.ca)
+        context.check_hostname = False
+        context.load_cert_chain(self.certificate, self.key)
+        return context
+
     @property
     def secrets(self):
         """``ca``, ``client``, and ``other``, an authority that has signed nothing."""
@@ -69,7 +81,9 @@ def _sign(authority, days):
     signer = serialization.load_pem_private_key(authority.key, None)
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     builder = x509.CertificateBuilder().subject_name(x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "app")]))
-    builder = builder.issuer_name(issuer.subject).public_key(key.public_key()).serial_number(1000)
+    builder = (
+        builder.issuer_name(issuer.subject).public_key(key.public_key()).serial_number(x509.random_serial_number())
+    )
     builder = builder.not_valid_before(now - timedelta(days=2)).not_valid_after(now + timedelta(days=days))
     both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     builder = builder.add_extension(x509.ExtendedKeyUsage(both), critical=False)
@@ -79,3 +93,18 @@ def _sign(authority, days):
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return signed.public_bytes(serialization.Encoding.PEM), private
+
+
+async def read_refusals(provider, whole):
+    """What each question is answered: an error, and none that says that nobody is there, since its pod might go then."""
+    said = []
+    for question in ("check_health", "prepare", "check_progress", "cancel"):
+        try:
+            await getattr(provider, question)(whole)
+        except (Unavailable, TimedOut) as error:
+            raise AssertionError(f"{question}: {error!r}") from error
+        except LastcallError as error:
+            said.append(str(error))
+        else:
+            raise AssertionError(f"{question} is no error")
+    return said

@@ -19,7 +19,9 @@ NEEDS_ETCD = pytest.mark.skipif(shutil.which("etcd") is None, reason="etcd is no
 class EtcdServers:
     """Processes by number; each has the address of the pod of its number."""
 
-    def __init__(self, ports, directory, *, password=""):
+    def __init__(self, ports, directory, *, password="", tls=None):
+        """``tls``: the files of their certificate; a client has to show one of the same authority."""
+        self._tls = tls
         self.port, self._peer_port, self.directory = ports(), ports(), directory
         self.processes, self._password, self._token = {}, "", ""
         for number in range(3):
@@ -30,12 +32,15 @@ class EtcdServers:
         self.move_leader(0)
 
     def start(self, number, *, is_new=True):
-        clients, peers = self._url(number, self.port), self._url(number, self._peer_port)
-        cluster = ",".join(f"e{one}={self._url(one, self._peer_port)}" for one in range(3))
+        clients, peers = self._url(number, self.port), self._url(number, self._peer_port, "http")
+        cluster = ",".join(f"e{one}={self._url(one, self._peer_port, 'http')}" for one in range(3))
         line = ["etcd", f"--name=e{number}", f"--data-dir={self.directory}/{number}", "--log-level=error"]
         line += [f"--listen-client-urls={clients}", f"--advertise-client-urls={clients}"]
         line += [f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}"]
         line += [f"--initial-cluster={cluster}", f"--initial-cluster-state={'new' if is_new else 'existing'}"]
+        if self._tls:
+            line += [f"--cert-file={self._tls.certificate}", f"--key-file={self._tls.key}", "--client-cert-auth"]
+            line += [f"--trusted-ca-file={self._tls.ca}"]
         line += ["--heartbeat-interval=50", "--election-timeout=500"]
         self.processes[number] = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -45,7 +50,7 @@ class EtcdServers:
         request = urllib.request.Request(  # noqa: S310 - to loopback
             f"{self._url(number, self.port)}{path}", json.dumps(value or {}).encode(), headers, method="POST"
         )
-        with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - the same
+        with urllib.request.urlopen(request, timeout=20, context=self._context()) as answer:  # noqa: S310 - the same
             return json.load(answer)
 
     def leader(self):
@@ -89,8 +94,11 @@ class EtcdServers:
         self.call(0, "/v3/auth/enable")
         self._token = self.call(0, "/v3/auth/authenticate", {"name": "root", "password": password})["token"]
 
-    def _url(self, number, port):
-        return f"http://{pod(number, net=NET).status.pod_ip}:{port}"
+    def _url(self, number, port, scheme=""):
+        return f"{scheme or ('https' if self._tls else 'http')}://{pod(number, net=NET).status.pod_ip}:{port}"
+
+    def _context(self):
+        return self._tls.make_context() if self._tls else None
 
     def end(self):
         for process in self.processes.values():

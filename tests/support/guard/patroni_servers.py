@@ -53,6 +53,7 @@ class PatroniServers:
             self._rest = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         self.processes = {}
         self._was_frozen = False
+        self._tls = None
         try:
             self._start_etcd()
             for number in range(3):
@@ -70,10 +71,11 @@ class PatroniServers:
         """The status and the JSON, or text, of an answer."""
         login = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
         data = None if value is None else json.dumps(value).encode()
-        url = f"http://{pod(number, net=NET).status.pod_ip}:{self.port}{path}"
+        url = f"{'https' if self._tls else 'http'}://{pod(number, net=NET).status.pod_ip}:{self.port}{path}"
         request = urllib.request.Request(url, data, {"authorization": f"Basic {login}"}, method=method)  # noqa: S310 - to loopback
         try:
-            with urllib.request.urlopen(request, timeout=2 if method == "GET" else 40) as answer:  # noqa: S310 - the same
+            rest = {"context": self._tls.make_context()} if self._tls else {}
+            with urllib.request.urlopen(request, timeout=2 if method == "GET" else 40, **rest) as answer:  # noqa: S310 - the same
                 status, text = answer.status, answer.read()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -134,6 +136,13 @@ class PatroniServers:
             return False
 
         _wait(is_done, self.describe)
+
+    def use_tls(self, files):
+        """Has the REST API use a certificate, and ask for one where something is changed; None for HTTP again."""
+        self._tls = files
+        for number in range(3):
+            self._write_configuration(number)
+            os.kill(self.processes[number].pid, signal.SIGHUP)
 
     def describe(self):
         """What the members say, and the end of their logs."""
@@ -196,9 +205,12 @@ class PatroniServers:
         self._home(number).mkdir()
         if self._rest:
             os.chown(self._home(number), self._rest["user"], self._rest["group"])
+        self.processes[number] = self._run(["patroni", str(self._write_configuration(number))], f"{number}.log")
+
+    def _write_configuration(self, number):
         file = self.directory / f"{number}.json"
         file.write_text(json.dumps(self._configure(number)))
-        self.processes[number] = self._run(["patroni", str(file)], f"{number}.log")
+        return file
 
     def _run(self, line, log):
         with (self.directory / log).open("wb") as output:
@@ -224,6 +236,7 @@ class PatroniServers:
                 "listen": f"{address}:{self.port}",
                 "connect_address": f"{address}:{self.port}",
                 "authentication": {"username": USER, "password": PASSWORD},
+                **self._configure_tls(),
             },
             "etcd3": {"hosts": [f"{NET}.9:{self._etcd_port}"]},
             "bootstrap": {
@@ -244,6 +257,12 @@ class PatroniServers:
                 "basebackup": ["no-sync", {"checkpoint": "fast"}],
             },
         }
+
+    def _configure_tls(self):
+        if not self._tls:
+            return {}
+        files = {"certfile": self._tls.certificate, "keyfile": self._tls.key, "cafile": self._tls.ca}
+        return {**{name: str(file) for name, file in files.items()}, "verify_client": "optional"}
 
 
 def _free_ports(count):

@@ -110,8 +110,11 @@ def test_a_secret_only_from_who_may_read_it(shop):
     assert "whoever names a Secret must have the right to get it" in said
     shop.permit("other", "--verb=get --resource=secrets --resource-name=other")
     assert "whoever names a Secret" in shop.write(redis, "secret")
+    sentinel = {"masterName": "shop", "passwordSecret": {"name": "other"}, "sentinelPasswordSecret": {"name": "auth"}}
+    assert "whoever names a Secret" in shop.write({"redis-sentinel": sentinel}, "sentinel")
     shop.permit("auth", "--verb=get --resource=secrets --resource-name=auth")
     assert "created" in shop.write(redis, "secret")
+    assert "created" in shop.write({"redis-sentinel": sentinel}, "sentinel")
 
 
 def test_a_provider_that_needs_no_rights_is_for_everybody(shop):
