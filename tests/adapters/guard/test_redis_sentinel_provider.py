@@ -195,7 +195,7 @@ async def test_a_failover_that_is_under_way_is_not_stopped(bench):
 async def test_the_sentinel_of_the_member_does_not_count(bench):
     """Of three that are needed twice, two remain; with another one down a single one does."""
     bench.servers.kill("s2")
-    assert "1 Sentinels answer without redis-0, and 2 are needed; redis-2: " in await bench.health()
+    assert "1 Sentinels answer without redis-0, and 2 of 3 that are known are needed; redis-2: " in await bench.health()
     progress, message = await bench.check()
     assert progress is STALLED
     assert "1 Sentinels answer without redis-0" in message
@@ -207,7 +207,7 @@ async def test_sentinels_of_their_own_may_be_one_short(pair):
     pair.servers.kill("s2")
     assert await pair.health(**pair.outside) == ""
     pair.servers.kill("s1")
-    assert "1 Sentinels answer, and 2 are needed; sentinel-1: " in await pair.health(**pair.outside)
+    assert "1 Sentinels answer, and 2 of 3 that are known are needed; sentinel-1: " in await pair.health(**pair.outside)
     assert (await pair.check(1, **pair.outside))[0] is STALLED
     await pair.provider(**pair.outside).prepare(member(0, 2))
     assert pair.servers.masters() == [0]
@@ -217,7 +217,7 @@ async def test_a_quorum_that_cannot_be_reached_is_told(tmp_path, unused_tcp_port
     made = Bench(unused_tcp_port_factory, tmp_path, quorum=4)
     try:
         found = await wait_for(made.health, lambda text: "NOQUORUM" in str(text))
-        assert "2 Sentinels answer without redis-0, and 4 are needed" in found
+        assert "2 Sentinels answer without redis-0, and 4 of 3 that are known are needed" in found
         await made.provider().prepare(member(0))
         assert made.servers.masters() == [0]
     finally:

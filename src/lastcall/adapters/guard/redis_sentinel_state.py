@@ -112,7 +112,9 @@ class SentinelView(Facts, frozen=True):
         tilted = [f"{name} is in TILT mode" for name in self.remaining if name not in fit]
         reasons = [*tilted, *(f"{name}: {why}" for name, why in sorted(self.silent.items()))]
         leaving = f" without {self.leaving}" if self.leaving in self.answers else ""
-        return "; ".join([f"{len(fit)} Sentinels answer{leaving}, and {self.needed} are needed", *reasons])
+        known = max((one.count for one in self.answers.values()), default=0)
+        text = f"{len(fit)} Sentinels answer{leaving}, and {self.needed} of {known} that are known are needed"
+        return "; ".join([text, *reasons])
 
     def list_faults(self) -> Iterator[str]:
         """What is in the way of a failover."""
