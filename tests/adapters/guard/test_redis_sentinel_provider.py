@@ -90,6 +90,7 @@ async def pair(tmp_path, unused_tcp_port_factory):
     """Two servers, of which one has to take over, and three Sentinels in pods of their own."""
     made = Bench(unused_tcp_port_factory, tmp_path, count=2, failover_timeout=2000)
     made.servers.start_sentinel(2)
+    made.servers.wait_until_known(3)
     pods = [members.pod(number, name="sentinel", net=NET, labels={"app": "sentinel"}) for number in range(3)]
     made.outside = {"pods": pods, "sentinelSelector": {"matchLabels": {"app": "sentinel"}}}
     try:

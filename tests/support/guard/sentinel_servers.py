@@ -54,6 +54,8 @@ class SentinelServers(Servers):
             self._wait_for_port(number)
         for number in range(count if watched else 0):
             self.start_sentinel(number)
+        if watched:
+            self.wait_until_known(count)
 
     def start(self, number, *more, master=None):
         super().start(number, "--enable-debug-command", "yes", *more, *self._list_tls(self.port), master=master)
@@ -63,6 +65,7 @@ class SentinelServers(Servers):
         where.mkdir(exist_ok=True)
         address, (down_after, failover_timeout) = self.address(number), self._timing
         lines = [f"sentinel monitor {NAME} {self.address(0)} {self.port} {quorum or self._quorum}"]
+        lines += [f"sentinel announce-ip {address}"]  # on loopback all have the same as their own
         lines += [f"sentinel down-after-milliseconds {NAME} {down_after}"]
         lines += [f"sentinel failover-timeout {NAME} {failover_timeout}"]
         shown = self._password if password is None else password
@@ -74,6 +77,17 @@ class SentinelServers(Servers):
         arguments = ["--sentinel", "--port", self.sentinel_port, "--bind", address, "--dir", where]
         self.run(f"s{number}", where / "sentinel.conf", *arguments, *self._list_tls(self.sentinel_port))
         self._hurry(number)
+
+    def wait_until_known(self, count):
+        """Until each of the Sentinels knows all others."""
+        end = time.monotonic() + 60
+        for number in range(count):
+            others = ""
+            while others != str(count - 1):
+                assert time.monotonic() < end, others
+                time.sleep(0.02)
+                said = self.say(number, "SENTINEL", "MASTER", NAME, sentinel=True).split("\r\n")
+                others = said[said.index("num-other-sentinels") + 2]
 
     def say(self, number, *words, sentinel=False):
         """One answer of a server, or of its Sentinel, as lines of the protocol. OSError if there is none."""
