@@ -20,6 +20,7 @@ from lastcall.aio import cancel_and_wait
 from lastcall.errors import Unavailable
 from lastcall.guard.decisions.reservations import application_of
 from lastcall.model.admission import parse_review
+from lastcall.model.guard_config import GuardConfig
 from lastcall.model.guard_policy import GuardPolicy, HeldPod, PreparationState
 from lastcall.model.pods import StatusCondition
 from lastcall.names import GUARD_READY, NODE_SHUTDOWN_MARK
@@ -140,6 +141,17 @@ async def test_what_surrounds_a_pod_is_read(shop):
     assert facts.owners[shop.set["metadata"]["uid"]].spec.replicas == 2
     assert list(facts.nodes) == ["n1"]
     assert facts.namespaces["shop"].metadata.labels["lastcall.dev/guard-enabled"] == "true"
+
+
+@in_shop
+async def test_the_administrators_settings_are_part_of_all_that_is_read(shop):
+    config = GuardConfig(ready_seconds=20)
+    shop.facts = KubeGuardFacts(shop.client, shop.clock, config)
+    asked = [removal(eviction("db-0")), removal(eviction("nobody"))]
+    asked.append(replace(asked[0], namespace="default"))
+    found = [await shop.facts.read_removal_facts(one, fresh=fresh) for one in asked for fresh in (False, True)]
+    found += [await shop.facts.read_namespace_facts("shop"), await shop.facts.read_pod_facts("shop")]
+    assert {one.config for one in found} == {config}
 
 
 @in_shop

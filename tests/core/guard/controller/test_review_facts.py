@@ -6,6 +6,7 @@ import pytest
 from support.guard.reviews import deletion, eviction, facts, pod, policy, state
 
 from lastcall.guard.controller.review_service import ReviewService
+from lastcall.model.guard_config import DEFAULTS, GuardConfig
 from lastcall_lab import virtual
 
 WEB = pod("web-0", owner="", labels={"app": "web"})
@@ -34,12 +35,12 @@ class Reader:
         return change(policy, None)
 
 
-def answer(review, remembered, now):
+def answer(review, remembered, now, config=DEFAULTS):
     """The response, and what was read for it."""
     reader = Reader(remembered, now)
 
     async def main():
-        service = ReviewService(reader, reader, virtual.VirtualClock())
+        service = ReviewService(reader, reader, virtual.VirtualClock(), config=config)
         return await service.answer(json.dumps(review).encode())
 
     return virtual.run(main())["response"], reader.read
@@ -68,3 +69,18 @@ def test_a_refusal_may_rest_on_what_is_remembered():
     said, read = answer(deletion(), state(), state())
     assert not said["allowed"]
     assert read == ["remembered", "forgotten"], "the request is recorded"
+
+
+def test_the_releaser_of_the_configuration_is_known_before_anything_is_read():
+    user = {"username": "system:serviceaccount:ops:lastcall-guard-releaser"}
+    said, read = answer(deletion(user=user), state(), state(), GuardConfig(namespace="ops"))
+    assert (said["auditAnnotations"]["reason"], read) == ("releaser", [])
+    assert not answer(deletion(user=user), state(), state())[0]["allowed"]
+
+
+def test_a_namespace_that_is_never_guarded_costs_one_read():
+    """The policies that are read alone do not hold its pods either."""
+    config = GuardConfig(unguarded_namespaces=("shop",))
+    said, read = answer(deletion(WEB), state(WEB), state(WEB, OWN), config)
+    assert said["allowed"]
+    assert read == ["remembered", "policies"]
