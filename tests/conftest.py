@@ -7,6 +7,7 @@ import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 from support.common.run_order import order_tests
+from support.guard import rabbitmq_servers as rabbitmq
 from support.guard.patroni_servers import PatroniServers, why_not
 
 settings.register_profile(
@@ -125,5 +126,15 @@ def patroni_servers() -> Iterator[PatroniServers]:
     if reason := why_not():
         pytest.skip(reason)
     servers = PatroniServers()
+    yield servers
+    servers.end()
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_servers() -> Iterator[rabbitmq.RabbitmqServers]:
+    """Started once: tests of the xdist group ``rabbitmq`` share them, and begin with ``make_whole``."""
+    if reason := rabbitmq.why_not():
+        pytest.skip(reason)
+    servers = rabbitmq.RabbitmqServers()
     yield servers
     servers.end()

@@ -16,9 +16,9 @@ BOUND = 60.0
 
 
 def list_kinds():
-    """Those that share servers run where these are."""
+    """Those that share servers run where these are, and the first one waits for their start."""
     for name, kind in BENCHES.items():
-        yield pytest.param(name, marks=[pytest.mark.xdist_group(name)] if kind.shares else [])
+        yield pytest.param(name, marks=[pytest.mark.xdist_group(name), pytest.mark.timeout(240)] if kind.shares else [])
 
 
 @pytest.fixture(params=list_kinds())

@@ -1,6 +1,6 @@
 """Admission of GuardPolicies: the guard lends its rights to nobody (pure).
 
-Who writes a GuardPolicy with the provider ``exec`` has commands run, and who names a Secret has it read. So he must have
+Who writes a GuardPolicy with the provider ``exec`` or ``rabbitmq`` has commands run, and who names a Secret has it read. So he must have
 these rights in the namespace himself.
 """
 
@@ -13,7 +13,7 @@ NAME: Final = "lastcall-guard-provider-rights"
 _API: Final = "admissionregistration.k8s.io/v1"
 
 _EXEC: Final = (
-    "!('exec' in object.spec.provider) || authorizer.group('').resource('pods').subresource('exec')"
+    "!object.spec.provider.exists(name, name in ['exec', 'rabbitmq']) || authorizer.group('').resource('pods').subresource('exec')"
     ".namespace(object.metadata.namespace).check('create').allowed()"
 )
 _SECRETS: Final = (
@@ -43,8 +43,8 @@ def provider_rights_policy(labels: dict[str, str]) -> Object:
             "validations": [
                 {
                     "expression": _EXEC,
-                    "message": "spec.provider.exec: whoever has commands run must have the right to create pods/exec in"
-                    " this namespace",
+                    "message": "spec.provider: whoever has commands run (exec, rabbitmq) must have the right to create"
+                    " pods/exec in this namespace",
                     "reason": "Forbidden",
                 },
                 {

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-from support.guard import etcd_servers, members, patroni_servers
+from support.guard import etcd_servers, members, patroni_servers, rabbitmq_servers
 from support.guard import placement_driver_servers as placement
 from support.guard.redis_servers import Servers
 from support.guard.sentinel_servers import NAME, SentinelServers
@@ -20,6 +20,7 @@ from lastcall.adapters.guard.etcd_provider import EtcdProviderFactory
 from lastcall.adapters.guard.exec_provider import ExecProviderFactory
 from lastcall.adapters.guard.http_provider import HttpProviderFactory
 from lastcall.adapters.guard.patroni_provider import PatroniProviderFactory
+from lastcall.adapters.guard.rabbitmq_provider import RabbitmqProviderFactory
 from lastcall.adapters.guard.redis_provider import RedisProviderFactory
 from lastcall.adapters.guard.redis_sentinel_provider import RedisSentinelProviderFactory
 from lastcall.adapters.guard.tikv_provider import TikvProviderFactory
@@ -199,6 +200,28 @@ class PatroniBench(Bench):
         self._servers.thaw()
 
 
+class RabbitmqBench(Bench):
+    """Real servers with a password, which all tests share, and their command."""
+
+    net = rabbitmq_servers.NET
+    shares = "rabbitmq_servers"
+
+    def __init__(self, servers):
+        self._servers, self._factory = servers, RabbitmqProviderFactory()
+        servers.make_whole()
+
+    def provider(self):
+        settings = {"port": self._servers.port, "passwordSecret": {"name": "auth"}, "timeoutSeconds": 1}
+        settings["username"] = rabbitmq_servers.USER
+        return self._factory.make_provider(settings, self._servers.access(auth=SECRET))
+
+    def silence(self):
+        self._servers.freeze(0, 1, 2)
+
+    def end(self):
+        self._servers.thaw()
+
+
 class TikvBench(Bench):
     """Three stores, and an emulated Placement Driver."""
 
@@ -228,6 +251,7 @@ BENCHES = {
     "redis-sentinel": RedisSentinelBench,
     "etcd": EtcdBench,
     "patroni": PatroniBench,
+    "rabbitmq": RabbitmqBench,
     "tikv": TikvBench,
 }
 PROGRAMS = {"redis": "redis-server", "redis-sentinel": "redis-server", "etcd": "etcd"}

@@ -97,9 +97,10 @@ def ask(url, review):
 
 
 def test_commands_only_from_who_may_run_commands(shop):
-    said = shop.write({"exec": {"prepare": ["true"]}}, "commands")
-    assert "forbidden" in said
-    assert "must have the right to create pods/exec" in said
+    for provider in ({"exec": {"prepare": ["true"]}}, {"rabbitmq": {}}):
+        said = shop.write(provider, "commands")
+        assert "forbidden" in said
+        assert "must have the right to create pods/exec" in said
     shop.permit("exec", "--verb=create --resource=pods/exec")
     assert "created" in shop.write({"exec": {"prepare": ["true"]}}, "commands")
 

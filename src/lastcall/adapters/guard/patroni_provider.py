@@ -5,7 +5,6 @@ Patroni that chooses that member. Whoever answers late or not at all is asked ho
 """
 
 import asyncio
-from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final
 
@@ -13,6 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from lastcall.adapters.guard.application_answers import shorten_message
+from lastcall.adapters.guard.basic_login import list_login_headers
 from lastcall.adapters.guard.http_member import HttpMember, HttpMemberSettings
 from lastcall.adapters.guard.patroni_state import (
     SYNCHRONOUS,
@@ -104,7 +104,8 @@ class PatroniProvider:
         is_under_way = begun is not None and not begun.refusal
         if is_under_way or not view.list_successors(pod.metadata.name, self._settings.max_lag_bytes):
             return
-        headers = await self._list_headers()
+        settings = self._settings
+        headers = await list_login_headers(self._access, settings.username, settings.password_secret)
         self._switchovers.record(uid, _now())
         try:
             refusal = await self._switch_over(pod, name, headers)
@@ -257,14 +258,6 @@ class PatroniProvider:
             raise LastcallError(f"pod {pod.key}: POST {path}: {self._describe_login()} is refused: {answer.status}")
         said = shorten_message(bytes(answer.body).decode(errors="replace"))
         return f"{answer.status} {said}".strip()
-
-    async def _list_headers(self) -> list[tuple[str, str]]:
-        source = self._settings.password_secret
-        if source is None:
-            return []
-        password = await self._access.read_secret(source.name, source.key or "password")
-        login = b64encode(f"{self._settings.username}:{password}".encode()).decode()
-        return [("authorization", f"Basic {login}")]
 
     def _describe_login(self) -> str:
         source = self._settings.password_secret
