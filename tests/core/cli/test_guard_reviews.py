@@ -407,6 +407,8 @@ def test_the_state_decides(ask, review, state, expected):
 def test_the_pods_own_bypass_is_seen_in_both_ways(ask):
     pod = changed(POD, {"metadata.annotations": {"lastcall.dev/guard-bypass-until": "2026-11-28T12:00:01Z"}})
     assert outcome(ask(deletion(oldObject=pod))) == (True, "bypass")
+    far = changed(pod, {"metadata.annotations": {"lastcall.dev/guard-bypass-until": "2099-01-01T00:00:00Z"}})
+    assert outcome(ask(deletion(oldObject=far))) == (True, "bypass")
     assert outcome(ask(eviction(), state_with(pod))) == (True, "bypass")
 
 

@@ -23,8 +23,8 @@ KUBELET = "system:node:"
 BOUND_NODE = "authentication.kubernetes.io/node-name"
 """The node to which the token of a service account is bound, in the user's extra fields."""
 
-LONGEST_BYPASS = timedelta(days=366)
-"""A bypass that ends later is a mistake, and does not count."""
+LONG_BYPASS = timedelta(days=366)
+"""A bypass that ends later is probably a mistake, so whoever asks is told of it."""
 
 
 class Exemption(Enum):
@@ -71,15 +71,16 @@ def is_bypassed(pod: Pod, facts: GuardFacts, now: datetime) -> bool:
 
 
 def bypass_warnings(pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[str]:
-    """Bypass annotations that do not count because of a mistake in them."""
+    """Bypass annotations with a mistake in them, for which they do not count, or with a time that may be one."""
     for title, metadata in _bypass_places(pod, facts):
         text = (metadata.annotations or {}).get(GUARD_BYPASS_UNTIL)
         if not text:
             continue
         until = _read_time(text)
-        mistake = "not an RFC 3339 time" if until is None else "more than a year away"
-        if until is None or until > now + LONGEST_BYPASS:
-            yield f"annotation {GUARD_BYPASS_UNTIL} of {title} does not count: {text!r} is {mistake}"
+        if until is None:
+            yield f"annotation {GUARD_BYPASS_UNTIL} of {title} does not count: {text!r} is not an RFC 3339 time"
+        elif until - now > LONG_BYPASS:
+            yield f"annotation {GUARD_BYPASS_UNTIL} of {title} allows deletions for more than a year: until {text!r}"
 
 
 def _list_exemptions(removal: Removal, pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[Exemption]:
@@ -139,7 +140,7 @@ def _owner_exemptions(pod: Pod, facts: GuardFacts) -> Iterator[Exemption]:
 def _bypass_exemptions(pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[Exemption]:
     for _, metadata in _bypass_places(pod, facts):
         until = _read_time((metadata.annotations or {}).get(GUARD_BYPASS_UNTIL, ""))
-        if until and now < until <= now + LONGEST_BYPASS:
+        if until and now < until:
             yield Exemption.BYPASS
 
 
