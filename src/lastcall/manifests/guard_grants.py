@@ -61,7 +61,7 @@ def access_grants() -> list[Grant]:
     """What the guard may do in a namespace whose administrator has bound it."""
     return [
         Grant("secrets", ("get",), "credentials that a GuardPolicy names"),
-        Grant("pods/exec", ("get", "create"), "commands of the provider exec"),
+        Grant("pods/exec", ("get", "create"), "commands of the providers exec and rabbitmq"),
         Grant("pods/status", ("patch",), "the condition for which the agent of a node that shuts down waits"),
     ]
 

@@ -1183,7 +1183,7 @@
       - secrets
       verbs:
       - get
-    # commands of the provider exec
+    # commands of the providers exec and rabbitmq
     - apiGroups:
       - ''
       resources:
