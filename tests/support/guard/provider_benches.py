@@ -211,7 +211,7 @@ class RabbitmqBench(Bench):
         servers.make_whole()
 
     def provider(self):
-        settings = {"port": self._servers.port, "passwordSecret": {"name": "auth"}, "timeoutSeconds": 1}
+        settings = {"port": self._servers.port, "passwordSecret": {"name": "auth"}, "timeoutSeconds": 3}
         settings["username"] = rabbitmq_servers.USER
         return self._factory.make_provider(settings, self._servers.access(auth=SECRET))
 
