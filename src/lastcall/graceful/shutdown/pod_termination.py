@@ -71,6 +71,11 @@ class PodTermination:
         self._killed = False
         self._codes: dict[str, int | None] = {}
 
+    @property
+    def ended_containers(self) -> frozenset[str]:
+        """The ids of the containers that have ended."""
+        return frozenset(self._over)
+
     async def terminate_containers(self) -> bool:
         """Returns True when no container of the pod runs any more and the pod's end is recorded.
 

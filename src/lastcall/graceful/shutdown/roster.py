@@ -24,6 +24,8 @@ class Roster:
         self._open: dict[str, None] = {}
         self._ended: set[str] = set()
         self._sandboxes: dict[str, str] = {}
+        self._runs: dict[str, set[str]] = {}
+        """The ids of the containers that were terminated, by the uid of their pod."""
         self._recreations: Counter[str] = Counter()
         self._done = {pod.uid for pod in before.pods if pod.outcome} if before else set[str]()
         self._earlier = {pod.uid: pod for pod in before.pods if pod.ended is not None} if before else {}
@@ -93,10 +95,12 @@ class Roster:
             self._recreations[uid] += 1
         if uid in self._pods:
             self._sandboxes[uid] = self._pods[uid].sandbox
+            self._runs.setdefault(uid, set()).update(self._pods[uid].containers.values())
 
-    def mark_containers_ended(self, uid: str) -> None:
-        """Marks that its containers have ended; its sandbox and its last status remain."""
+    def mark_containers_ended(self, uid: str, runs: Iterable[str] = ()) -> None:
+        """Marks that its containers have ended, also those with the ids ``runs``; its sandbox and its last status remain."""
         self._ended.add(uid)
+        self._runs.setdefault(uid, set()).update(runs)
 
     def have_containers_ended(self, uid: str) -> bool:
         """Whether its containers are known to have ended."""
@@ -108,7 +112,7 @@ class Roster:
         self._done.add(uid)
 
     def _is_done(self, live: RunningPod) -> bool:
-        """Whether the pod is done. One that runs in another sandbox was recreated: somebody has started the kubelet.
+        """Whether the pod is done. One that runs in another sandbox, or another container, was recreated by a kubelet.
 
         Of a pod that ended under an earlier process the containers tell it: that one's sandbox is not recorded.
 
@@ -118,7 +122,9 @@ class Roster:
         uid = live.pod.metadata.uid
         earlier = self._earlier.get(uid)
         if uid in self._sandboxes or earlier is None:
+            known = self._runs.get(uid)
             same = self._sandboxes.get(uid, live.sandbox) == live.sandbox
+            same = same and (known is None or known.issuperset(live.containers.values()))
         else:
             same = earlier.outcome is PodOutcome.UNCONFIRMED or not is_recreated(earlier, live)
         return uid in self._done and (same or self._recreations[uid] >= MOST_RECREATIONS)

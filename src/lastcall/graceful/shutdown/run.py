@@ -418,7 +418,7 @@ class ShutdownRun:
             if not await going.terminate_containers():
                 return
             if self._is_latest_task(uid):
-                self._roster.mark_containers_ended(uid)
+                self._roster.mark_containers_ended(uid, going.ended_containers)
                 self._changed.set()
                 self._ended.set()
             teardown = self._sandboxes.start(self._tear_down_sandbox(going), f"sandbox of {live.pod.key}")

@@ -350,6 +350,26 @@ def test_a_pod_in_another_sandbox_than_the_one_that_has_ended_is_waited_for_agai
     assert roster.waiting_pods(0) == []
 
 
+def test_a_container_that_a_kubelet_restarts_in_the_sandbox_of_a_pod_that_has_ended_is_waited_for_again():
+    """Also if the sandbox has not been torn down yet: the kubelet runs on, as where it is a part of k3s."""
+    web = RunningPod(pod=pod("web", uid="web"), containers={"main": "1"}, sandbox="box")
+    late, again = (replace(web, containers={"main": run}) for run in ("2", "3"))
+    roster = Roster(ONE, None)
+    roster.update([web])
+    roster.mark_begun("web")
+    roster.mark_containers_ended("web", {"1", "2"})
+    roster.mark_done("web")
+    for old in (web, late):
+        roster.update([old])
+        assert roster.waiting_pods(0) == [], "the list is old"
+    roster.update([again])
+    assert roster.waiting_pods(0) == [again]
+    assert roster.count_kills([again]) == 0, "it takes no time from the phase's own"
+    roster.mark_begun("web")
+    roster.mark_done("web")
+    assert roster.waiting_pods(0) == [], "its end was not confirmed"
+
+
 @pytest.mark.parametrize(
     ("runtime_id", "outcome", "waits"),
     [
