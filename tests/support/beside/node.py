@@ -108,13 +108,13 @@ class BesideNode:
         await self.host.start(UNIT)
         await self.until(self.is_ready, "the Node to be ready")
 
-    async def start_agent(self):
+    async def start_agent(self, *options):
         """The program by its command line, until it is armed."""
         before = self.log.stat().st_size if self.log.exists() else 0
         command = [*PROGRAM, str(self.boot_id), "agent", f"--config={self.config}", f"--state-dir={self.state}"]
         command += [f"--logind-root={self.host.logind.root}", f"--node-name={NODE}", "--metrics-bind-address=0"]
         command += [f"--container-runtime-endpoint={self.containerd.endpoint}", f"--kubelet-root-dir={self.root}"]
-        command += [f"--kubeconfig={self._directory}/agent.conf"]
+        command += [f"--kubeconfig={self._directory}/agent.conf", *options]
         with self.log.open("ab") as log:
             self.agent = await asyncio.create_subprocess_exec(
                 *command,

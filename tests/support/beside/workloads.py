@@ -53,6 +53,10 @@ class Workloads:
         """A DaemonSet of one pod."""
         return self._workload("DaemonSet", name, only_node=True)
 
+    def hooked(self, name):
+        """A Deployment of one pod with a preStop hook."""
+        return self._workload("Deployment", name, only_node=True, hook=1)
+
     def late(self, name):
         """A pod that needs no scheduler and minds no taint."""
         return self.bare(name, nodeName=NODE, tolerations=TOLERATES_ALL)
@@ -83,8 +87,8 @@ class Workloads:
         saw = [s for s in self.saw() if s.what == what and since <= s.at <= until]
         return [s.at for s in saw if wanted.fullmatch(s.pod)]
 
-    def _template(self, name, *, takes=1, sidecar=None, only_node=False, exit_code=0, **spec):
-        described = manifest("$NODE_NAME/$POD_NAME", self.truth, takes=takes, sidecar=sidecar)["spec"]
+    def _template(self, name, *, takes=1, sidecar=None, hook=None, only_node=False, exit_code=0, **spec):
+        described = manifest("$NODE_NAME/$POD_NAME", self.truth, takes=takes, sidecar=sidecar, hook=hook)["spec"]
         described = json.loads(json.dumps(described).replace("exit 0", f"exit {exit_code}"))
         del described["priority"]
         described |= {"terminationGracePeriodSeconds": 90, **spec}
@@ -92,8 +96,8 @@ class Workloads:
             described["nodeSelector"] = {"kubernetes.io/hostname": NODE}
         return {"metadata": {"labels": {"app": name}}, "spec": described}
 
-    def _workload(self, kind, name, *, only_node=False, priorityClassName="", **spec):  # noqa: N803 - the field's name
-        template = self._template(name, only_node=only_node, priorityClassName=priorityClassName)
+    def _workload(self, kind, name, *, only_node=False, hook=None, priorityClassName="", **spec):  # noqa: N803 - the field's name
+        template = self._template(name, only_node=only_node, hook=hook, priorityClassName=priorityClassName)
         if "volumeClaimTemplates" in spec:
             [container], [claim] = template["spec"]["containers"], spec["volumeClaimTemplates"]
             if claim["spec"].get("volumeMode") == "Block":
