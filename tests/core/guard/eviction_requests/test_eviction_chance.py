@@ -90,7 +90,8 @@ async def settle(world, random):
     uids = {pod.metadata.uid for pod in world.pods.values()}
     for _ in range(400):
         await world.sleep(10)
-        if all(one.is_over for one in await world.read_evictions()):
+        left = {pod.metadata.uid for pod in world.pods.values()}
+        if not uids & left if wanted else all(one.is_over for one in await world.read_evictions()):
             break
     await world.sleep(60)
     left = {pod.metadata.uid for pod in world.pods.values()}
