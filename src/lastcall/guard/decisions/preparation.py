@@ -59,10 +59,10 @@ def decide_preparation(
     held: HeldPod, policy: GuardPolicy, facts: GuardFacts, now: datetime, *, checked_at: datetime | None
 ) -> PreparationTurn:
     """The next step. ``checked_at`` is when this process last asked the provider about the pod, or None."""
-    if held.state is PreparationState.RELEASED:
-        return _decide_released(held, now)
     if held.next_attempt_at and now < held.next_attempt_at:
         return PreparationTurn(step=PreparationStep.WAIT, until=held.next_attempt_at, reason="tries again later")
+    if held.state is PreparationState.RELEASED:
+        return _decide_released(held, now)
     pod = next((one for one in facts.pods if one.metadata.uid == held.uid), None)
     if pod is None:
         return _decide_gone(held, policy, facts, now)

@@ -6,7 +6,7 @@ import pytest
 from support.guard.reviews import CONTROLLER
 from support.guard.world import GuardWorld
 
-from lastcall.errors import InvalidInput
+from lastcall.errors import InvalidInput, LastcallError
 from lastcall.model.guard_policy import HoldLimitAction
 from lastcall_lab import virtual
 
@@ -345,3 +345,26 @@ def test_a_policy_holds_from_the_moment_it_is_there():
         assert not (await world.ask("db-0"))[0]
 
     play(story)
+
+
+def test_an_entry_that_cannot_be_removed_is_tried_again_each_half_minute(caplog):
+    """The webhook of another program refuses the write, for an hour."""
+    caplog.set_level("INFO", logger="lastcall.guard.controller.preparation_worker")
+
+    async def story(world):
+        await world.ask_until_gone("db-0")
+        await world.sleep(60)
+        assert world.entry("db-0").state.value == "Released"
+        remove = world.remove_entry
+
+        async def refuse(policy, uid):
+            raise LastcallError("denied the request")
+
+        world.remove_entry = refuse
+        await world.sleep(3600)
+        world.remove_entry = remove
+        await world.sleep(600)
+        assert world.entry("db-0") is None
+
+    play(story)
+    assert 3 < sum(": forget" in record.getMessage() for record in caplog.records) < 150
