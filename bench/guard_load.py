@@ -83,7 +83,7 @@ class Load:
         self._times = []
         self._wrong = self._broken = self._refused = self._opened = self._asked_for = 0
         self._all = asyncio.Event()
-        self._stopped = False
+        self._stopped = self._all_asked = False
         self._opening = set()
 
     async def run(self):
@@ -101,7 +101,7 @@ class Load:
             self._waiting.append((number, due))
             self._asked_for += 1
             self._ask_next()
-        self._stopped = True
+        self._all_asked = True
         self._check_end()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._all.wait(), PATIENCE)
@@ -154,7 +154,7 @@ class Load:
             opening.add_done_callback(self._opening.discard)
 
     def _check_end(self):
-        if self._stopped and len(self._times) + self._broken == self._asked_for:
+        if self._all_asked and len(self._times) + self._broken == self._asked_for:
             self._all.set()
 
     def _figures(self, seconds, used):

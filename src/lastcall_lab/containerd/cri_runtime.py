@@ -11,7 +11,7 @@ from lastcall import names
 from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.cri.connection import CriRefused
 from lastcall.adapters.cri.runtime import CriRuntime, exit_code
-from lastcall.adapters.cri.spec_sources import Specs, SpecSources
+from lastcall.adapters.cri.spec_sources import Specs, SpecSources, config_source
 from lastcall.errors import InvalidInput, LastcallError, Unavailable
 from lastcall.model.pods import Container, LifecycleHandler, Pod
 from lastcall.ports.node import Clock, HookResult, RunningPod
@@ -42,7 +42,7 @@ class LabCriRuntime(CriRuntime):
         manifests: Callable[[], Specs] = dict[tuple[str, str], Pod],
     ) -> None:
         self._specs: dict[tuple[str, str], Pod] = {}
-        super().__init__(endpoint, clock, sources=lambda: SpecSources(manifests={**manifests(), **self._specs}))
+        super().__init__(endpoint, clock, sources=lambda: _spec_sources({**manifests(), **self._specs}))
         self._directory = directory
         self._cgroup = cgroup
         self._watched: set[str] = set()
@@ -245,3 +245,9 @@ def check_startable(pod: Pod) -> None:
                 violations.append(f"container {container.name}: volumeMounts: there is no volume {mount.name}")
     if violations:
         raise InvalidInput(f"pod {pod.key}", violations)
+
+
+def _spec_sources(specs: Specs) -> SpecSources:
+    """A pod of the API counts as watched: it has the uid that the runtime knows, which a static pod's file need not have."""
+    watched = {pod.metadata.uid: pod for pod in specs.values() if config_source(pod) == "api"}
+    return SpecSources(watched=watched, manifests=specs)
