@@ -211,6 +211,17 @@ async def test_called_off_while_it_is_being_stopped(systemd):
         await systemd.until("active", "inactive")
 
 
+async def test_a_shutdown_that_is_cancelled_while_the_kubelet_stops_does_not_stop_it_later(systemd):
+    await systemd.start()
+    agent = systemd.agent()
+    shutdown = asyncio.create_task(agent.begin_shutdown(systemd.deadline()))
+    await asyncio.sleep(0.01)
+    await agent.mark_ready()
+    await shutdown
+    assert "kubelet stays stopped" not in {task.get_name() for task in asyncio.all_tasks()}
+    await systemd.until("active", "inactive")
+
+
 async def test_the_newest_intention_counts(systemd):
     await systemd.start()
     agent = systemd.agent()

@@ -70,8 +70,10 @@ class KubeletService:
         if self._unit:
             await self._stop_guard()
             otherwise = f"{self._unit} is not stopped and will start again what is ended"
-            await wait_any(self._replace_work(partial(self._stop_kubelet, deadline), otherwise))
-            self._guard = asyncio.create_task(self._keep_stopped(deadline), name="kubelet stays stopped")
+            work = self._replace_work(partial(self._stop_kubelet, deadline), otherwise)
+            await wait_any(work)
+            if self._work is work:  # else a newer intention counts
+                self._guard = asyncio.create_task(self._keep_stopped(deadline), name="kubelet stays stopped")
         self._ending.set()
 
     async def wait_until_ending(self) -> None:
