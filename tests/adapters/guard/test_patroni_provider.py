@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from support.guard import members
 from support.guard.certificates import EXPIRED, FAULTS, SETTINGS, TlsFiles, read_refusals
-from support.guard.patroni_servers import NET, PASSWORD, USER
+from support.guard.patroni_servers import NET, PASSWORD, USER, PatroniServers
 from support.guard.provider_benches import wait_for
 from support.guard.scripted_members import ScriptedMembers
 
@@ -44,6 +44,19 @@ class Bench:
 @pytest.fixture
 def bench(patroni_servers):
     return Bench(patroni_servers)
+
+
+@pytest.fixture
+def own_bench(patroni_servers):
+    """Servers of the test's own: a member that has had TLS does not reach the others by HTTP again.
+
+    Where there can be none, ``patroni_servers`` skips the test.
+    """
+    servers = PatroniServers()
+    try:
+        yield Bench(servers)
+    finally:
+        servers.end()
 
 
 def member(number):
@@ -127,8 +140,9 @@ async def test_replicas_whose_replay_is_paused_take_nothing_over(bench):
             bench.servers.execute(number, "SELECT pg_wal_replay_resume()")
 
 
-async def test_over_tls_what_is_not_the_applications_holds_the_pod(bench):
+async def test_over_tls_what_is_not_the_applications_holds_the_pod(own_bench):
     """The REST API asks for a client's certificate where something is changed."""
+    bench = own_bench
     files = TlsFiles(bench.servers.directory / "tls")
     whole = member(bench.leader)
 
@@ -136,24 +150,22 @@ async def test_over_tls_what_is_not_the_applications_holds_the_pod(bench):
         return bench.provider(secrets=files.secrets, **{"scheme": "https", **SETTINGS, **settings})
 
     bench.servers.use_tls(files)
-    try:
-        await wait_for(lambda: ask().check_health(whole), lambda found: found == HEALTHY)
-        for settings, words in FAULTS.values():
-            assert all(words.search(one) for one in await read_refusals(ask(**settings), whole))
-        with pytest.raises(LastcallError, match="is refused: 403"):
-            await ask(clientCertificateSecret=None).prepare(whole)
-        assert bench.servers.leader() == bench.leader
-        provider = ask()
-        await provider.prepare(whole)
-        await wait_for(lambda: provider.check_progress(whole), is_over)
-        files.write(expired=True)
-        bench.servers.use_tls(files)
-        await wait_for(
-            lambda: read_refusals(ask(), whole),
-            lambda found: isinstance(found, list) and all(EXPIRED in one for one in found),
-        )
-    finally:
-        bench.servers.use_tls(None)
+    bench.servers.wait_for_https()
+    await wait_for(lambda: ask().check_health(whole), lambda found: found == HEALTHY)
+    for settings, words in FAULTS.values():
+        assert all(words.search(one) for one in await read_refusals(ask(**settings), whole))
+    with pytest.raises(LastcallError, match="is refused: 403"):
+        await ask(clientCertificateSecret=None).prepare(whole)
+    assert bench.servers.leader() == bench.leader
+    provider = ask()
+    await provider.prepare(whole)
+    await wait_for(lambda: provider.check_progress(whole), is_over)
+    files.write(expired=True)
+    bench.servers.use_tls(files)
+    await wait_for(
+        lambda: read_refusals(ask(), whole),
+        lambda found: isinstance(found, list) and all(EXPIRED in one for one in found),
+    )
 
 
 async def test_a_cluster_that_is_paused_is_left_alone(bench):

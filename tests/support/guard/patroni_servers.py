@@ -144,6 +144,18 @@ class PatroniServers:
             self._write_configuration(number)
             os.kill(self.processes[number].pid, signal.SIGHUP)
 
+    def wait_for_https(self):
+        """Until the members have told each other that they speak HTTPS, some loops after ``use_tls``."""
+
+        def is_told():
+            with contextlib.suppress(OSError):
+                found = [one for number in range(3) for one in self.call(number, "GET", "/cluster")[1]["members"]]
+                return len(found) == 9 and all(one["api_url"].startswith("https:") for one in found)
+            return False
+
+        _wait(is_told, self.describe)
+        time.sleep(2 * LOOP_SECONDS)
+
     def describe(self):
         """What the members say, and the end of their logs."""
         text = "no answer"
