@@ -263,7 +263,7 @@ async def test_a_replica_that_lags_holds_the_master(tmp_path, unused_tcp_port_fa
         await made.same().prepare(member(0))  # many bytes, but not too many: they do not arrive while writes are paused
         assert made.servers.masters() == [0]
         progress = (await made.same().check_progress(member(0))).progress
-        assert progress is PREPARING
+        assert progress in (PREPARING, STALLED), "on a busy machine it has stood still for long already"
         link.open.set()
         await made.prepare_until(READY)
     finally:
