@@ -158,7 +158,7 @@ def _removal(request: _Request, source: str) -> Removal | None:
 
 
 def _deletion(request: _Request, source: str) -> Removal:
-    pod = _placed(_read(request.old_object, Pod, "request.oldObject", source), request.namespace)
+    pod = _with_request_namespace(_read(request.old_object, Pod, "request.oldObject", source), request.namespace)
     options = request.options or DeleteOptions()
     return Removal(
         kind=RemovalKind.DELETE,
@@ -188,7 +188,7 @@ def _eviction(request: _Request, source: str) -> Removal:
     )
 
 
-def _placed(pod: Pod | None, namespace: str) -> Pod | None:
+def _with_request_namespace(pod: Pod | None, namespace: str) -> Pod | None:
     """The pod in the request's namespace, which counts more than what an object says of itself, or does not say."""
     if pod is None or namespace in ("", pod.metadata.namespace):
         return pod

@@ -44,10 +44,12 @@ def list_unknown_fields(value: Any, known: Sequence[str], at: str = "") -> Itera
 def _check_kind(document: Mapping[str, Any], source: str, versions: Mapping[str, str]) -> None:
     kind, version = document.get("kind"), document.get("apiVersion")
     if not isinstance(kind, str) or kind not in versions:
-        raise InvalidInput(source, [f"kind: {_shown(kind)}: must be {' or '.join(versions)}"])
+        raise InvalidInput(source, [f"kind: {_describe_value(kind)}: must be {' or '.join(versions)}"])
     if version != versions[kind]:
-        raise InvalidInput(source, [f"apiVersion: {_shown(version)}: must be {versions[kind]} for kind {kind}"])
+        raise InvalidInput(
+            source, [f"apiVersion: {_describe_value(version)}: must be {versions[kind]} for kind {kind}"]
+        )
 
 
-def _shown(value: object) -> str:
+def _describe_value(value: object) -> str:
     return "missing" if value is None else decoding.quote_value(value)

@@ -103,7 +103,7 @@ async def pair(tmp_path, unused_tcp_port_factory):
         made.servers.end()
 
 
-class WritingClient:
+class SentinelWriter:
     """Writes to whom a Sentinel names, and stays with him as long as he answers; counts what was acknowledged."""
 
     def __init__(self, servers, of=0):
@@ -146,7 +146,7 @@ class WritingClient:
 
 async def test_the_master_hands_over_and_no_acknowledged_write_is_lost(bench):
     assert await bench.check() == (LOST, "it is the master")
-    with WritingClient(bench.servers) as client:
+    with SentinelWriter(bench.servers) as client:
         await asyncio.sleep(0.3)
         report = await bench.prepare_until(READY)
         await asyncio.sleep(0.3)
@@ -262,8 +262,10 @@ async def test_a_replica_that_lags_holds_the_master(tmp_path, unused_tcp_port_fa
         assert (progress, "bytes behind" in message) == (STALLED, True)
         await made.same().prepare(member(0))  # many bytes, but not too many: they do not arrive while writes are paused
         assert made.servers.masters() == [0]
-        progress = (await made.same().check_progress(member(0))).progress
-        assert progress in (PREPARING, STALLED), "on a busy machine it has stood still for long already"
+        report = await made.same().check_progress(member(0))
+        assert report.progress is PREPARING or "redis-1" in report.message, (
+            report
+        )  # it has said nothing for long by now
         link.open.set()
         await made.prepare_until(READY)
     finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 from support.guard import patroni_set
 from support.guard.guarded_lab import GuardedLab, guard_policy
 from support.guard.patroni_servers import why_not
-from support.guard.postgres_client import WritingClient
+from support.guard.postgres_client import PostgresWriter
 
 __all__ = ["GuardedPatroni", "why_not"]
 
@@ -65,7 +65,7 @@ class GuardedPatroni(GuardedLab):
 
     def client(self, size=1):
         """A client that writes rows of so many bytes."""
-        return WritingClient(self.peers, size=size)
+        return PostgresWriter(self.peers, size=size)
 
     def describe(self):
         """For a failure: what the members say."""

@@ -30,4 +30,4 @@ class GuardedRedis(GuardedLab):
 
     def client(self, size=1):
         """A client that writes values of so many bytes."""
-        return redis_set.WritingClient(self.peers, size=size)
+        return redis_set.RedisWriter(self.peers, size=size)

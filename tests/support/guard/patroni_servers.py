@@ -7,7 +7,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,7 @@ import urllib.request
 from pathlib import Path
 
 from support.guard.members import pod
+from support.guard.server_ports import free_ports, wait_until
 
 NET = "127.63.14"
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
@@ -44,7 +44,7 @@ class PatroniServers:
     """Members by number, named as the pod of that number; each has the pod's address."""
 
     def __init__(self):
-        self.port, self._postgres_port, self._etcd_port, self._etcd_peer_port = _free_ports(4)
+        self.port, self._postgres_port, self._etcd_port, self._etcd_peer_port = free_ports(4)
         self.directory = Path(tempfile.mkdtemp(prefix="patroni-"))  # pytest's own is closed to other users
         self._rest = {}
         if os.getuid() == 0:
@@ -92,7 +92,7 @@ class PatroniServers:
         return None
 
     def wait_for_leader(self, wanted):
-        _wait(lambda: self.leader() == wanted, self.describe)
+        wait_until(lambda: self.leader() == wanted, self.describe)
 
     def is_whole(self):
         """Whether one leads, the two others stream from it, and all know of no other mode."""
@@ -124,7 +124,7 @@ class PatroniServers:
             time.sleep(3 * LOOP_SECONDS)
             self._was_frozen = False
         self.configure(pause=None, synchronous_mode=None, synchronous_mode_strict=None)
-        _wait(self.is_whole, self.describe)
+        wait_until(self.is_whole, self.describe)
         return self.leader()
 
     def configure(self, **modes):
@@ -135,7 +135,7 @@ class PatroniServers:
                 return self.call(0, "PATCH", "/config", modes)[0] == 200
             return False
 
-        _wait(is_done, self.describe)
+        wait_until(is_done, self.describe)
 
     def use_tls(self, files):
         """Has the REST API use a certificate, and ask for one where something is changed; None for HTTP again."""
@@ -153,7 +153,7 @@ class PatroniServers:
                 return len(found) == 9 and all(one["api_url"].startswith("https:") for one in found)
             return False
 
-        _wait(is_told, self.describe)
+        wait_until(is_told, self.describe)
         time.sleep(2 * LOOP_SECONDS)
 
     def describe(self):
@@ -275,21 +275,3 @@ class PatroniServers:
             return {}
         files = {"certfile": self._tls.certificate, "keyfile": self._tls.key, "cafile": self._tls.ca}
         return {**{name: str(file) for name, file in files.items()}, "verify_client": "optional"}
-
-
-def _free_ports(count):
-    """Those of loopback, all different."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    found = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return found
-
-
-def _wait(holds, describe):
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end, describe()
-        time.sleep(0.1)

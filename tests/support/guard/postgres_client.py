@@ -4,9 +4,10 @@ import contextlib
 import secrets
 import socket
 import struct
-import threading
 import time
 from pathlib import Path
+
+from support.guard.writing_client import WritingClient
 
 PORT = 5432
 
@@ -85,59 +86,31 @@ def find_primaries(peers, seconds=0.5):
     return found
 
 
-class WritingClient:
-    """Writes to the primary, one row after the other, and remembers which were acknowledged.
-
-    What is written to a frozen replica may still wait in the system's buffers, some megabytes, and is not lost: ``size``
-    bytes in each row exceed them.
-    """
+class PostgresWriter(WritingClient):
+    """Writes rows to the primary; each value has ``size`` bytes."""
 
     def __init__(self, peers, *, pause=0.005, size=1):
         self._peers = peers
         self._table = f"writes_{time.monotonic_ns()}"
         self._value = secrets.token_hex(max(1, size // 2))
-        self._pause = pause
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self.acknowledged = []
-        self.times = []
-        """When each was."""
+        super().__init__(self._find_primary, self._insert, pause=pause)
 
     def __enter__(self):
         [primary, *_] = find_primaries(self._peers, 10)
         primary.query(f"create table {self._table} (number int, value text)")
         primary.query(f"alter table {self._table} alter value set storage external")
         primary.close()
-        self._thread.start()
-        return self
+        return super().__enter__()
 
-    def __exit__(self, *_):
-        self._stop.set()
-        self._thread.join(30)
+    def _find_primary(self):
+        found, *others = [*find_primaries(self._peers), None]
+        for other in filter(None, others):
+            other.close()
+        return found
 
-    def _run(self):
-        number, connection = 0, None
-        while not self._stop.is_set():
-            try:
-                if connection is None:
-                    connection, *others = [*find_primaries(self._peers), None]
-                    for other in filter(None, others):
-                        other.close()
-                if connection is None:
-                    time.sleep(0.05)
-                    continue
-                number += 1
-                connection.query(f"insert into {self._table} values ({number}, '{self._value}')")
-                self.acknowledged.append(number)
-                self.times.append(time.monotonic())
-                time.sleep(self._pause)
-            except OSError:
-                if connection:
-                    connection.close()
-                connection = None
-                time.sleep(0.05)
-        if connection:
-            connection.close()
+    def _insert(self, connection, number):
+        connection.query(f"insert into {self._table} values ({number}, '{self._value}')")
+        return True
 
     def count_lost(self):
         """How many acknowledged writes the one primary does not have."""

@@ -7,7 +7,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,7 @@ import urllib.request
 from pathlib import Path
 
 from support.guard.members import Loopback, pod
+from support.guard.server_ports import free_ports, wait_until
 
 NET = "127.63.17"
 PROGRAMS = Path("/usr/lib/rabbitmq/bin")
@@ -44,7 +44,7 @@ class RabbitmqServers:
     """Nodes by number; each has the address of the pod of that number, and listens to no other."""
 
     def __init__(self):
-        self.port, self._client_port, self._epmd_port, *self._cluster_ports = _free_ports(6)
+        self.port, self._client_port, self._epmd_port, *self._cluster_ports = free_ports(6)
         self.directory = Path(tempfile.mkdtemp(prefix="rabbitmq-"))  # pytest's own is closed to other users
         self._rest = {}
         if os.getuid() == 0:
@@ -61,7 +61,7 @@ class RabbitmqServers:
                 for number in numbers:
                     self.start(number)
                 for number in numbers:
-                    _wait(lambda one=number: self.answers(one), self.describe)
+                    wait_until(lambda one=number: self.answers(one), self.describe)
             self.declare(0, QUEUE)
             self.make_whole()
         except BaseException:
@@ -206,7 +206,7 @@ class RabbitmqServers:
     def freeze(self, *numbers):
         """Returns when no thread of theirs runs any more: on a busy machine a signal takes its time."""
         self._signal(signal.SIGSTOP, numbers)
-        _wait(lambda: all(self._is_frozen(one) for one in numbers), lambda: "they run on")
+        wait_until(lambda: all(self._is_frozen(one) for one in numbers), lambda: "they run on")
 
     def _is_frozen(self, number):
         group = self.processes[number].pid
@@ -286,20 +286,3 @@ def address(number):
 def node(number):
     """One epmd knows all of them, by what precedes the @."""
     return f"rabbit{number}@{address(number)}"
-
-
-def _free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    found = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return found
-
-
-def _wait(holds, describe):
-    end = time.monotonic() + 100
-    while not holds():
-        assert time.monotonic() < end, describe()
-        time.sleep(0.1)

@@ -6,11 +6,11 @@ it finds; without one it promotes the replica that has received most; without an
 
 import contextlib
 import socket
-import threading
 import time
 from pathlib import Path
 
 from support.guard.guarded_lab import RUN
+from support.guard.writing_client import WritingClient
 
 PORT = 6379
 
@@ -135,54 +135,21 @@ def find_masters(peers):
     return found
 
 
-class WritingClient:
-    """Writes to the master, one key after the other, and remembers which were acknowledged.
-
-    What is written to a frozen replica may still wait in the system's buffers, some megabytes, and is not lost: ``size``
-    bytes in each value exceed them.
-    """
+class RedisWriter(WritingClient):
+    """Writes keys to the master; each value has ``size`` bytes."""
 
     def __init__(self, peers, *, pause=0.005, size=1):
         self._peers = peers
         self._keys = f"{time.monotonic_ns()}"
         self._value = "x" * size
-        self._pause = pause
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self.acknowledged = []
-        self.times = []
-        """When each was."""
+        super().__init__(self._find_master, self._set, pause=pause)
 
-    def __enter__(self):
-        self._thread.start()
-        return self
+    def _find_master(self):
+        masters = find_masters(self._peers)
+        return RedisConnection(masters[0]) if masters else None
 
-    def __exit__(self, *_):
-        self._stop.set()
-        self._thread.join(30)
-
-    def _run(self):
-        number, connection = 0, None
-        while not self._stop.is_set():
-            try:
-                if connection is None:
-                    masters = find_masters(self._peers)
-                    connection = RedisConnection(masters[0]) if masters else None
-                if connection is None:
-                    time.sleep(0.05)
-                    continue
-                number += 1
-                if connection.call("set", f"{self._keys}-{number}", self._value) == "OK":
-                    self.acknowledged.append(number)
-                    self.times.append(time.monotonic())
-                time.sleep(self._pause)
-            except OSError:
-                if connection:
-                    connection.close()
-                connection = None
-                time.sleep(0.05)
-        if connection:
-            connection.close()
+    def _set(self, connection, number):
+        return connection.call("set", f"{self._keys}-{number}", self._value) == "OK"
 
     def count_lost(self):
         """How many acknowledged writes the one master does not have."""

@@ -33,7 +33,7 @@ def redis(tmp_path):
 def test_the_master_hands_over_before_it_goes_and_nothing_is_lost(redis):
     cluster = redis()
     master = cluster.leading_pod()
-    with redis_set.WritingClient(cluster.peers) as client:
+    with redis_set.RedisWriter(cluster.peers) as client:
         time.sleep(1)
         said = cluster.delete_until_gone(master)
         wait(cluster.is_whole, "all members")
@@ -52,7 +52,7 @@ def test_the_master_hands_over_before_it_goes_and_nothing_is_lost(redis):
 def lose_the_master(cluster):
     """Its replicas are frozen; it is deleted; they thaw after it has gone, or has been held for a while."""
     master = cluster.leading_pod()
-    with redis_set.WritingClient(cluster.peers, size=50_000) as client:
+    with redis_set.RedisWriter(cluster.peers, size=50_000) as client:
         time.sleep(1)
         cluster.freeze(*(name for name in cluster.pods() if name != master))
         time.sleep(3)
@@ -86,7 +86,7 @@ def test_without_a_guard_frozen_replicas_cost_writes(redis):
 def test_two_members_that_are_asked_for_at_once_never_go_together(redis):
     cluster = redis()
     uids = {name: pod["metadata"]["uid"] for name, pod in cluster.pods().items()}
-    with redis_set.WritingClient(cluster.peers) as client:
+    with redis_set.RedisWriter(cluster.peers) as client:
         for _ in range(6):
             cluster("delete pod redis-0 redis-1 --wait=false")
             gone = [name for name, pod in cluster.pods().items() if "deletionTimestamp" in pod["metadata"]]
@@ -117,7 +117,7 @@ def test_a_drain_goes_on_when_the_member_is_ready(redis):
     cluster = redis()
     master = cluster.leading_pod()
     node = cluster.pods()[master]["spec"]["nodeName"]
-    with redis_set.WritingClient(cluster.peers) as client:
+    with redis_set.RedisWriter(cluster.peers) as client:
         said = cluster(f"drain {node} --ignore-daemonsets --delete-emptydir-data --timeout=120s")
         cluster(f"uncordon {node}")
         wait(cluster.is_whole, "all members")
@@ -129,7 +129,7 @@ def test_a_drain_goes_on_when_the_member_is_ready(redis):
 def test_a_roll_of_the_stateful_set_needs_nobody(redis):
     """The controller's refused deletions are carried out when the members are ready, not after its backoff."""
     cluster = redis()
-    with redis_set.WritingClient(cluster.peers) as client:
+    with redis_set.RedisWriter(cluster.peers) as client:
         cluster("rollout restart statefulset redis")
         said = cluster("rollout status statefulset redis --timeout=180s")
         wait(cluster.is_whole, "all members")

@@ -82,9 +82,10 @@ async def kubectl_deletes(lab, kubectl, turns):
             [pod, _] = await two_pods(lab)
             await asyncio.to_thread(kubectl, "delete pod --wait=true", pod["metadata"]["name"])
         await two_pods(lab)
+        while load.counts.good <= 100:  # a busy machine sends fewer than 200 a second
+            await asyncio.sleep(0.1)
     finally:
         await cancel_and_wait(running)
-    assert load.counts.good > 40  # a busy machine sends fewer than 200 a second
     return load.counts.lost
 
 

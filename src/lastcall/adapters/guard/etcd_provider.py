@@ -12,13 +12,13 @@ from msgspec import Meta
 
 from lastcall.adapters.guard.application_answers import shorten_message
 from lastcall.adapters.guard.http_member import HttpMember, HttpMemberSettings, JsonAnswer
-from lastcall.adapters.guard.settings import Port, SecretSource, list_setting_violations, read_settings
+from lastcall.adapters.guard.provider_factory import ProviderFactory
+from lastcall.adapters.guard.settings import Port, SecretSource
 from lastcall.errors import LastcallError, TimedOut, Unavailable
 from lastcall.model.base import Facts
 from lastcall.model.pods import Pod
 from lastcall.ports.guard import (
     GuardedMember,
-    GuardProvider,
     MemberHealth,
     NamespaceAccess,
     PreparationProgress,
@@ -40,16 +40,11 @@ class EtcdSettings(HttpMemberSettings, frozen=True, kw_only=True):
     """A member that has so many entries of the log to apply still is behind."""
 
 
-class EtcdProviderFactory:
-    """``ports.guard.GuardProviderFactory``."""
+class EtcdProviderFactory(ProviderFactory[EtcdSettings]):
+    """Makes providers ``etcd``."""
 
-    def check_settings(self, settings: dict[str, Any]) -> list[str]:
-        """``GuardProviderFactory.check_settings``."""
-        return list_setting_violations(settings, EtcdSettings, AT)
-
-    def make_provider(self, settings: dict[str, Any], access: NamespaceAccess) -> GuardProvider:
-        """``GuardProviderFactory.make_provider``."""
-        return EtcdProvider(read_settings(settings, EtcdSettings, AT), access)
+    def __init__(self) -> None:
+        super().__init__(EtcdSettings, AT, EtcdProvider)
 
 
 class _Status(Facts, frozen=True):

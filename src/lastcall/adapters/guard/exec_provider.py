@@ -1,7 +1,7 @@
 """The provider ``exec``: commands in the application's containers; ``docs/how-to/guard-providers.md``."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from msgspec import Meta
 
@@ -12,7 +12,8 @@ from lastcall.adapters.guard.application_answers import (
     read_answer,
     shorten_message,
 )
-from lastcall.adapters.guard.settings import ProviderSettings, list_setting_violations, read_settings
+from lastcall.adapters.guard.provider_factory import ProviderFactory
+from lastcall.adapters.guard.settings import ProviderSettings
 from lastcall.aio import timeout
 from lastcall.errors import LastcallError, TimedOut, Unavailable
 from lastcall.model.budgets import is_ready
@@ -20,7 +21,6 @@ from lastcall.model.pods import Pod
 from lastcall.ports.guard import (
     ExecResult,
     GuardedMember,
-    GuardProvider,
     MemberHealth,
     NamespaceAccess,
     PreparationProgress,
@@ -61,16 +61,11 @@ class ExecSettings(ProviderSettings, frozen=True):
             yield "reversible: true: needs cancel, which undoes a preparation"
 
 
-class ExecProviderFactory:
-    """``ports.guard.GuardProviderFactory`` of ``exec``."""
+class ExecProviderFactory(ProviderFactory[ExecSettings]):
+    """Makes providers ``exec``."""
 
-    def check_settings(self, settings: dict[str, Any]) -> list[str]:
-        """``GuardProviderFactory.check_settings``."""
-        return list_setting_violations(settings, ExecSettings, AT)
-
-    def make_provider(self, settings: dict[str, Any], access: NamespaceAccess) -> GuardProvider:
-        """``GuardProviderFactory.make_provider``."""
-        return ExecProvider(read_settings(settings, ExecSettings, AT), access)
+    def __init__(self) -> None:
+        super().__init__(ExecSettings, AT, ExecProvider)
 
 
 class ExecProvider:

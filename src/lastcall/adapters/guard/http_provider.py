@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlencode
 
 import msgspec
@@ -17,18 +17,13 @@ from lastcall.adapters.guard.application_answers import (
 )
 from lastcall.adapters.guard.http_exchange import HttpAnswer
 from lastcall.adapters.guard.http_member import HttpMember, HttpMemberSettings
-from lastcall.adapters.guard.settings import (
-    Port,
-    SecretSource,
-    list_setting_violations,
-    read_settings,
-)
+from lastcall.adapters.guard.provider_factory import ProviderFactory
+from lastcall.adapters.guard.settings import Port, SecretSource
 from lastcall.errors import LastcallError, TimedOut, Unavailable
 from lastcall.model.budgets import is_ready
 from lastcall.model.pods import Pod
 from lastcall.ports.guard import (
     GuardedMember,
-    GuardProvider,
     MemberHealth,
     NamespaceAccess,
     PreparationProgress,
@@ -60,16 +55,11 @@ class HttpSettings(HttpMemberSettings, frozen=True, kw_only=True):
     reversible: bool = False
 
 
-class HttpProviderFactory:
-    """``ports.guard.GuardProviderFactory`` of ``http``."""
+class HttpProviderFactory(ProviderFactory[HttpSettings]):
+    """Makes providers ``http``."""
 
-    def check_settings(self, settings: dict[str, Any]) -> list[str]:
-        """Each violation."""
-        return list_setting_violations(settings, HttpSettings, AT)
-
-    def make_provider(self, settings: dict[str, Any], access: NamespaceAccess) -> GuardProvider:
-        """A provider, which holds no connection."""
-        return HttpProvider(read_settings(settings, HttpSettings, AT), access)
+    def __init__(self) -> None:
+        super().__init__(HttpSettings, AT, HttpProvider)
 
 
 class HttpProvider:

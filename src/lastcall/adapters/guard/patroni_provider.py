@@ -23,13 +23,13 @@ from lastcall.adapters.guard.patroni_state import (
     parse_cluster,
     parse_status,
 )
-from lastcall.adapters.guard.settings import Port, SecretSource, list_setting_violations, read_settings
+from lastcall.adapters.guard.provider_factory import ProviderFactory
+from lastcall.adapters.guard.settings import Port, SecretSource
 from lastcall.adapters.guard.switchovers import Switchovers
 from lastcall.errors import LastcallError, TimedOut, Unavailable
 from lastcall.model.pods import Pod
 from lastcall.ports.guard import (
     GuardedMember,
-    GuardProvider,
     MemberHealth,
     NamespaceAccess,
     PreparationProgress,
@@ -59,19 +59,12 @@ class PatroniSettings(HttpMemberSettings, frozen=True, kw_only=True):
             yield f'username: "{self.username}": needs passwordSecret'
 
 
-class PatroniProviderFactory:
-    """``ports.guard.GuardProviderFactory``."""
+class PatroniProviderFactory(ProviderFactory[PatroniSettings]):
+    """Makes providers ``patroni``, which share the switchovers that they have begun."""
 
     def __init__(self) -> None:
-        self._switchovers = Switchovers()
-
-    def check_settings(self, settings: dict[str, Any]) -> list[str]:
-        """``GuardProviderFactory.check_settings``."""
-        return list_setting_violations(settings, PatroniSettings, AT)
-
-    def make_provider(self, settings: dict[str, Any], access: NamespaceAccess) -> GuardProvider:
-        """``GuardProviderFactory.make_provider``."""
-        return PatroniProvider(read_settings(settings, PatroniSettings, AT), access, self._switchovers)
+        switchovers = Switchovers()
+        super().__init__(PatroniSettings, AT, lambda settings, access: PatroniProvider(settings, access, switchovers))
 
 
 class PatroniProvider:

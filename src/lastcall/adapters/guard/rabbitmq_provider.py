@@ -7,7 +7,7 @@ while the others tell that it runs.
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from msgspec import Meta
 
@@ -16,14 +16,14 @@ from lastcall.adapters.guard.basic_login import list_login_headers
 from lastcall.adapters.guard.drains import Drains
 from lastcall.adapters.guard.http_exchange import AnswerTooLarge
 from lastcall.adapters.guard.http_member import HttpMember, HttpMemberSettings, JsonAnswer
+from lastcall.adapters.guard.provider_factory import ProviderFactory
 from lastcall.adapters.guard.rabbitmq_state import RabbitView, describe_check, parse_nodes
-from lastcall.adapters.guard.settings import Port, SecretSource, list_setting_violations, read_settings
+from lastcall.adapters.guard.settings import Port, SecretSource
 from lastcall.aio import timeout
 from lastcall.errors import LastcallError, TimedOut, Unavailable
 from lastcall.model.pods import Pod
 from lastcall.ports.guard import (
     GuardedMember,
-    GuardProvider,
     MemberHealth,
     NamespaceAccess,
     PreparationProgress,
@@ -70,19 +70,12 @@ class RabbitmqSettings(HttpMemberSettings, frozen=True, kw_only=True):
             yield "username, passwordSecret: must be given: the management API answers nobody else"
 
 
-class RabbitmqProviderFactory:
-    """``ports.guard.GuardProviderFactory``."""
+class RabbitmqProviderFactory(ProviderFactory[RabbitmqSettings]):
+    """Makes providers ``rabbitmq``, which share the drains that they have begun."""
 
     def __init__(self) -> None:
-        self._drains = Drains()
-
-    def check_settings(self, settings: dict[str, Any]) -> list[str]:
-        """``GuardProviderFactory.check_settings``."""
-        return list_setting_violations(settings, RabbitmqSettings, AT)
-
-    def make_provider(self, settings: dict[str, Any], access: NamespaceAccess) -> GuardProvider:
-        """``GuardProviderFactory.make_provider``."""
-        return RabbitmqProvider(read_settings(settings, RabbitmqSettings, AT), access, self._drains)
+        drains = Drains()
+        super().__init__(RabbitmqSettings, AT, lambda settings, access: RabbitmqProvider(settings, access, drains))
 
 
 class RabbitmqProvider:

@@ -6,20 +6,19 @@ must not be used under Sentinel, which would fail over once more (redis issue 13
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from msgspec import Meta
 
 from lastcall.adapters.guard.failover_pauses import TOLD_AFTER, FailoverPauses
+from lastcall.adapters.guard.provider_factory import ProviderFactory
 from lastcall.adapters.guard.redis_members import RedisMembers, RedisMemberSettings, read_view
 from lastcall.adapters.guard.redis_state import MASTER, ReplicaLink, Replication
 from lastcall.adapters.guard.resp import RedisConnection
-from lastcall.adapters.guard.settings import list_setting_violations, read_settings
 from lastcall.errors import TimedOut, Unavailable
 from lastcall.model.pods import Pod
 from lastcall.ports.guard import (
     GuardedMember,
-    GuardProvider,
     MemberHealth,
     NamespaceAccess,
     PreparationProgress,
@@ -44,19 +43,12 @@ class RedisSettings(RedisMemberSettings, frozen=True):
     """
 
 
-class RedisProviderFactory:
-    """``ports.guard.GuardProviderFactory``."""
+class RedisProviderFactory(ProviderFactory[RedisSettings]):
+    """Makes providers ``redis``, which share the pauses after their failovers."""
 
     def __init__(self) -> None:
-        self._pauses = FailoverPauses()
-
-    def check_settings(self, settings: dict[str, Any]) -> list[str]:
-        """``GuardProviderFactory.check_settings``."""
-        return list_setting_violations(settings, RedisSettings, AT)
-
-    def make_provider(self, settings: dict[str, Any], access: NamespaceAccess) -> GuardProvider:
-        """``GuardProviderFactory.make_provider``."""
-        return RedisProvider(read_settings(settings, RedisSettings, AT), access, self._pauses)
+        pauses = FailoverPauses()
+        super().__init__(RedisSettings, AT, lambda settings, access: RedisProvider(settings, access, pauses))
 
 
 class RedisProvider:

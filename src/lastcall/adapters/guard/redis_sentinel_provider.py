@@ -6,11 +6,12 @@ without the Sentinel that goes with the member.
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from msgspec import Meta
 
 from lastcall.adapters.guard.failover_pauses import TOLD_AFTER, FailoverPauses
+from lastcall.adapters.guard.provider_factory import ProviderFactory
 from lastcall.adapters.guard.redis_handover import NotReceived, RedisHandover, follow
 from lastcall.adapters.guard.redis_members import (
     RedisDoor,
@@ -24,13 +25,12 @@ from lastcall.adapters.guard.redis_sentinel_state import SentinelGroup, Sentinel
 from lastcall.adapters.guard.redis_sentinels import RedisSentinels
 from lastcall.adapters.guard.redis_state import MASTER, REPLICA, Replication
 from lastcall.adapters.guard.resp import RedisConnection, RedisError
-from lastcall.adapters.guard.settings import Port, SecretSource, list_setting_violations, read_settings
+from lastcall.adapters.guard.settings import Port, SecretSource
 from lastcall.errors import Unavailable
 from lastcall.model.pods import Pod
 from lastcall.model.selectors import LabelSelector, selector_violations
 from lastcall.ports.guard import (
     GuardedMember,
-    GuardProvider,
     MemberHealth,
     NamespaceAccess,
     PreparationProgress,
@@ -65,19 +65,14 @@ class RedisSentinelSettings(RedisMemberSettings, frozen=True, kw_only=True):
                 yield "sentinelSelector: {}: needs at least one requirement"
 
 
-class RedisSentinelProviderFactory:
-    """``ports.guard.GuardProviderFactory``."""
+class RedisSentinelProviderFactory(ProviderFactory[RedisSentinelSettings]):
+    """Makes providers ``redis-sentinel``, which share the pauses after their failovers."""
 
     def __init__(self) -> None:
-        self._pauses = FailoverPauses()
-
-    def check_settings(self, settings: dict[str, Any]) -> list[str]:
-        """``GuardProviderFactory.check_settings``."""
-        return list_setting_violations(settings, RedisSentinelSettings, AT)
-
-    def make_provider(self, settings: dict[str, Any], access: NamespaceAccess) -> GuardProvider:
-        """``GuardProviderFactory.make_provider``."""
-        return RedisSentinelProvider(read_settings(settings, RedisSentinelSettings, AT), access, self._pauses)
+        pauses = FailoverPauses()
+        super().__init__(
+            RedisSentinelSettings, AT, lambda settings, access: RedisSentinelProvider(settings, access, pauses)
+        )
 
 
 class RedisSentinelProvider:

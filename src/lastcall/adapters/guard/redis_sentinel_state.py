@@ -45,7 +45,7 @@ class SentinelAnswer(Facts, frozen=True):
     """Whether it does nothing for half a minute, since its clock has jumped."""
 
     @property
-    def needed(self) -> int:
+    def required_count(self) -> int:
         """So many Sentinels are needed to find a master down, and to have a failover done."""
         return max(self.quorum, self.count // 2 + 1)
 
@@ -73,16 +73,16 @@ class SentinelView(Facts, frozen=True):
         return {name: one for name, one in self.answers.items() if name != self.leaving}
 
     @property
-    def needed(self) -> int:
+    def required_count(self) -> int:
         """As of one answer; the most that one of them needs."""
-        return max((one.needed for one in self.answers.values()), default=1)
+        return max((one.required_count for one in self.answers.values()), default=1)
 
     @property
     def master(self) -> SentinelAnswer | None:
         """An answer that as many of the remaining Sentinels give as are needed; None if they do not agree."""
         answers = list(self.remaining.values())
         for one in answers:
-            if one.run_id and sum(other.run_id == one.run_id for other in answers) >= self.needed:
+            if one.run_id and sum(other.run_id == one.run_id for other in answers) >= self.required_count:
                 return one
         return None
 
@@ -107,13 +107,13 @@ class SentinelView(Facts, frozen=True):
     def describe_shortage(self) -> str:
         """Why too few remain; "" if enough do."""
         fit = [name for name, one in self.remaining.items() if not one.is_tilted]
-        if len(fit) >= self.needed:
+        if len(fit) >= self.required_count:
             return ""
         tilted = [f"{name} is in TILT mode" for name in self.remaining if name not in fit]
         reasons = [*tilted, *(f"{name}: {why}" for name, why in sorted(self.silent.items()))]
         leaving = f" without {self.leaving}" if self.leaving in self.answers else ""
         known = max((one.count for one in self.answers.values()), default=0)
-        text = f"{len(fit)} Sentinels answer{leaving}, and {self.needed} of {known} that are known are needed"
+        text = f"{len(fit)} Sentinels answer{leaving}, and {self.required_count} of {known} that are known are needed"
         return "; ".join([text, *reasons])
 
     def list_faults(self) -> Iterator[str]:

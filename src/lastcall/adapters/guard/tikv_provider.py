@@ -6,13 +6,14 @@ nobody removes it; what PD counts is incomplete for minutes after it was started
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from lastcall.adapters.guard.http_exchange import AnswerTooLarge
 from lastcall.adapters.guard.http_member import HttpMember, HttpMemberSettings
 from lastcall.adapters.guard.leader_counts import LeaderCounts
 from lastcall.adapters.guard.placement_driver import PlacementDriver
-from lastcall.adapters.guard.settings import Port, list_setting_violations, read_settings
+from lastcall.adapters.guard.provider_factory import ProviderFactory
+from lastcall.adapters.guard.settings import Port
 from lastcall.adapters.guard.tikv_state import (
     TikvStore,
     TikvView,
@@ -25,7 +26,6 @@ from lastcall.adapters.guard.tikv_state import (
 from lastcall.model.selectors import LabelSelector, selector_violations
 from lastcall.ports.guard import (
     GuardedMember,
-    GuardProvider,
     MemberHealth,
     NamespaceAccess,
     PreparationProgress,
@@ -53,19 +53,12 @@ class TikvSettings(HttpMemberSettings, frozen=True, kw_only=True):
             yield "pdSelector: {}: needs at least one requirement"
 
 
-class TikvProviderFactory:
-    """``ports.guard.GuardProviderFactory``."""
+class TikvProviderFactory(ProviderFactory[TikvSettings]):
+    """Makes providers ``tikv``, which share the leaders that they have counted."""
 
     def __init__(self) -> None:
-        self._counts = LeaderCounts()
-
-    def check_settings(self, settings: dict[str, Any]) -> list[str]:
-        """``GuardProviderFactory.check_settings``."""
-        return list_setting_violations(settings, TikvSettings, AT)
-
-    def make_provider(self, settings: dict[str, Any], access: NamespaceAccess) -> GuardProvider:
-        """``GuardProviderFactory.make_provider``."""
-        return TikvProvider(read_settings(settings, TikvSettings, AT), access, self._counts)
+        counts = LeaderCounts()
+        super().__init__(TikvSettings, AT, lambda settings, access: TikvProvider(settings, access, counts))
 
 
 class TikvProvider:

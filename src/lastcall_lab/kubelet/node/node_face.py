@@ -140,7 +140,7 @@ class KubeletNodeFace:
         pods = self._kubelet.pods
         pods.record_end(live.pod, ORDER, exit_codes)
         async with timeout(WRITE_SECONDS):
-            while not (worker := pods.worker_of(live.pod)) and not pods.synced:
+            while not (worker := pods.worker_of(live.pod)) and not pods.has_synced:
                 await self._clock.sleep(_LOOK)
             if worker is None:
                 log.warning("pod %s has ended, but the kubelet does not know it", live.pod.key)

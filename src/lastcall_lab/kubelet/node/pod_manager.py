@@ -34,7 +34,7 @@ class PodManager:
         self._static = MirrorPods(manifests, means, workers=self.workers, start=self._start_static_worker)
 
     @property
-    def synced(self) -> bool:
+    def has_synced(self) -> bool:
         """Whether the API server's first list of pods has arrived."""
         return self._synced.is_set()
 
@@ -51,7 +51,7 @@ class PodManager:
         """Records that another component ended the pod. A restarted kubelet may learn of the pod only later."""
         if worker := self.worker_of(pod):
             worker.record_end(order, codes)
-        elif not self.synced:
+        elif not self.has_synced:
             self._ended_by_others[pod.metadata.namespace, pod.metadata.name] = (order, codes)
 
     def worker_of(self, pod: Pod) -> PodWorker | None:
@@ -122,7 +122,7 @@ class PodManager:
 
     async def _remove_leftovers(self) -> None:
         """Removes containers and volumes of pods deleted while no kubelet was running (``HandlePodCleanups``)."""
-        if self.synced:
+        if self.has_synced:
             return
         self._synced.set()
         left = [*self._left, *(uid for uid in self._means.volumes.leftover_pods(self.workers) if uid not in self._left)]
@@ -157,7 +157,7 @@ class PodManager:
             uid, name, code = await self._means.runtime.next_ended()
             if worker := self.workers.get(uid):
                 worker.handle_container_end(name, code)
-            elif not self.synced or self._static.has_manifest(uid):
+            elif not self.has_synced or self._static.has_manifest(uid):
                 self._early.setdefault(uid, []).append((name, code))
 
     async def _note_times(self) -> None:
