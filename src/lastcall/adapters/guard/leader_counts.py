@@ -1,6 +1,6 @@
 """How the number of a member's leaders falls while they are moved away (no I/O).
 
-Nobody but this process knows how many there were at the beginning; another process begins to count anew.
+Only this process knows the count at the beginning; another process begins to count anew.
 """
 
 from dataclasses import dataclass

@@ -67,7 +67,7 @@ class RabbitmqSettings(HttpMemberSettings, frozen=True, kw_only=True):
         """The same as of HTTP members; and there is a login."""
         yield from super().list_violations()
         if not self.username or self.password_secret is None:
-            yield "username, passwordSecret: must be given: the management API answers nobody else"
+            yield "username, passwordSecret: must be given: the management API requires a user"
 
 
 class RabbitmqProviderFactory(ProviderFactory[RabbitmqSettings]):

@@ -43,7 +43,7 @@ class RedisMemberSettings(MemberTlsSettings, frozen=True):
 
 @dataclass(frozen=True)
 class RedisLogin:
-    """Who logs in; nobody without a Secret, and the user ``default`` without a name."""
+    """The user; none without a Secret, and ``default`` without a name."""
 
     username: str
     source: SecretSource | None

@@ -247,7 +247,7 @@ class RedisSentinelProvider:
 
 
 def _is_astray(own: Replication, group: SentinelGroup) -> bool:
-    """Whether a replica tries to follow somebody else than the master that the Sentinels agree on."""
+    """Whether a replica tries to follow another server than the master that the Sentinels agree on."""
     master = group.sentinels.master
     followed = (own.master_address, own.master_port)
     return own.role == REPLICA and not own.is_linked and master is not None and followed != master.server

@@ -1,7 +1,7 @@
 """The provider ``tikv``: the leaders of a store's regions are moved to other stores before its pod goes.
 
 The Placement Driver does it as long as its evict-leader-scheduler has the store. The scheduler may get lost, and stays if
-nobody removes it; what PD counts is incomplete for minutes after it was started.
+it is not removed; what PD counts is incomplete for minutes after it was started.
 """
 
 import asyncio

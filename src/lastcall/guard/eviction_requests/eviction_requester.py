@@ -27,7 +27,7 @@ class EvictionRequester:
             await self._change_intent(pod, EvictionIntent.EVICTION)
         found = await self._requests.find_request(namespace, name)
         if found is None:
-            raise NotFound(f"EvictionRequest {namespace}/{name} was deleted by somebody else")
+            raise NotFound(f"EvictionRequest {namespace}/{name} was deleted by another client")
         return found
 
     async def withdraw(self, pod: Pod) -> None:

@@ -47,7 +47,7 @@ class GuardResponder:
         self._clock = clock
 
     async def run_round(self) -> None:
-        """Requests preparations, reports how far they are, and withdraws those that nobody wants any more."""
+        """Requests preparations, reports how far they are, and withdraws those that are not requested any more."""
         for eviction in self._objects.evictions:
             if is_guards_turn(eviction):
                 async with skip_failure("Eviction", eviction.metadata):
@@ -87,7 +87,7 @@ class GuardResponder:
         self._facts.forget(verdict.policy.metadata.namespace)
 
     async def _withdraw(self, policy: GuardPolicy, held: HeldPod) -> None:
-        log.info("pod %s/%s: nobody requests its eviction any more", policy.metadata.namespace, held.name)
+        log.info("pod %s/%s: its eviction is not requested any more", policy.metadata.namespace, held.name)
 
         def change(_: GuardPolicy, stored: HeldPod | None) -> HeldPod | None:
             return withdraw_request(stored, self._now()) if stored else None

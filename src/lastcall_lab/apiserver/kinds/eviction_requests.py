@@ -52,7 +52,7 @@ class _EvictionObject(KindBehaviour):
 
 
 class EvictionRequestKind(_EvictionObject):
-    """Somebody's wish that a pod be evicted. Its conditions may go back."""
+    """A requester's wish that a pod be evicted. Its conditions may go back."""
 
     def validate(self, obj: Object) -> Iterable[Cause]:
         """``ValidateEvictionRequest``."""

@@ -109,7 +109,7 @@ class CsiNodeDriver:
             _run("umount", str(mount))
 
     def _find(self, uid: str, path: str) -> MountedVolume | None:
-        """The volume of the pod at this path; None if somebody has unmounted it already."""
+        """The volume of the pod at this path; None if it is unmounted already."""
         found = (one for one in self._directories.list_volumes(uid) if one.path == path and not one.problem)
         return next(found, None)
 

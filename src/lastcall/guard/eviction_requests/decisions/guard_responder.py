@@ -104,7 +104,7 @@ def list_abandoned(
 
 
 def withdraw_request(held: HeldPod, now: datetime) -> HeldPod | None:
-    """The entry as one that nobody asks for any more; None if it stands for no Eviction, or is that already."""
+    """The entry as one that is not requested any more; None if it stands for no Eviction, or is that already."""
     silent_since = now - timedelta(seconds=ABANDONED_SECONDS)
     if held.state is PreparationState.RELEASED or not _stands_for_eviction(held):
         return None

@@ -69,7 +69,7 @@ def decide_evictor(
 
 
 def is_wanted(eviction: PodEviction, requests: Sequence[EvictionRequest]) -> bool:
-    """Whether anybody wants the eviction still."""
+    """Whether an EvictionRequest still wants the eviction."""
     return any(one.is_wanted and one.spec.target == eviction.spec.target for one in requests)
 
 

@@ -30,12 +30,12 @@ COMPLETION_SECONDS = 5.0
 
 
 class TurnEnd(Enum):
-    """Why nobody else gets a turn."""
+    """Why no other responder gets a turn."""
 
     TARGET_GONE = "target-gone"
     """The pod is gone, or has finished."""
     GIVEN_UP = "given-up"
-    """Nobody wants the eviction any more, or it is not possible."""
+    """No requester wants the eviction any more, or it is not possible."""
 
 
 class ResponderTurns(Facts, frozen=True):
