@@ -1,7 +1,10 @@
 """A lab with the guard in two pods, as ``lastcall manifests guard`` describes them, and one guarded pod that is held."""
 
 import base64
+import contextlib
 import json
+import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -139,6 +142,8 @@ class GuardPods:
         client = self.webhooks()[0]["clientConfig"]
         authority = base64.b64decode(client["caBundle"]).decode()
         where = {"host": host, "port": int(port), "name": name, "path": client["service"]["path"]}
+        context = ssl.create_default_context(cadata=authority)
+        self.wait("a replica behind the node's proxy", lambda: _shakes_hands(host, int(port), name, context))
         return where | {"authority": authority, "body": self._review(), "expect": '"allowed":false'}
 
     def _doors(self):
@@ -159,6 +164,14 @@ class GuardPods:
         notes["padding"] = ""
         notes["padding"] = "x" * (size - len(json.dumps(whole)))
         return json.dumps(whole)
+
+
+def _shakes_hands(host, port, name, context):
+    """Whether a connection reaches a replica: the proxy learns of them later than the API server."""
+    with contextlib.suppress(OSError), socket.create_connection((host, port), 3) as made:
+        context.wrap_socket(made, server_hostname=name).close()
+        return True
+    return False
 
 
 class ReviewLoad:
