@@ -1,9 +1,9 @@
 """What a node's volumes promise: with a real CSI driver and real mounts, and in memory."""
 
 import os
-from pathlib import Path
 
 import pytest
+from support.common.loop_devices import uses_loop_devices
 from support.csi.volume_worlds import FakeVolumeWorld, RealVolumeWorld
 
 from lastcall.errors import Unavailable
@@ -95,7 +95,7 @@ async def test_sub_paths_are_unmounted(world):
     assert list(await world.volumes.list_volumes("u1")) == []
 
 
-@pytest.mark.skipif(not Path("/dev/loop-control").exists(), reason="block devices of the tests are loop devices")
+@uses_loop_devices
 async def test_a_block_device_is_unmapped_step_by_step(world):
     volume = await world.mount("u1", "pv-1", "vol-1", block=True)
     assert list(await world.volumes.list_volumes("u1")) == [volume]

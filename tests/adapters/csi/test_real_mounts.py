@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.common.loop_devices import uses_loop_devices
 from support.csi.volume_worlds import RealVolumeWorld, ThisHost
 
 from lastcall.adapters.csi.kubelet_directories import KubeletDirectories
@@ -17,10 +18,6 @@ from lastcall.errors import Unavailable
 from lastcall.graceful.cluster.volume_unmounting import VolumeUnmounting
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting file systems needs root")
-
-needs_loops = pytest.mark.skipif(
-    not Path("/dev/loop-control").exists(), reason="block devices of the tests are loop devices"
-)
 
 LOOK = """
 import asyncio, sys
@@ -81,7 +78,7 @@ async def test_all_is_unmounted_and_only_the_pods_directory_stays(world):
     ]
 
 
-@needs_loops
+@uses_loop_devices
 async def test_of_a_block_device_nothing_stays_and_nobody_has_it_open(world):
     """The driver detaches it only if the kubelet does not keep it open."""
     await world.mount("u1", "pv-1", "vol-1", block=True)
@@ -100,7 +97,7 @@ async def test_of_a_block_device_nothing_stays_and_nobody_has_it_open(world):
     ]
 
 
-@needs_loops
+@uses_loop_devices
 async def test_a_block_device_that_another_pod_uses_stays_staged(world):
     await world.mount("u1", "pv-1", "vol-1", block=True)
     other = await world.mount("u2", "pv-1", "vol-1", block=True)
@@ -114,7 +111,7 @@ async def test_a_block_device_that_another_pod_uses_stays_staged(world):
     assert attached_below(world) == []
 
 
-@needs_loops
+@uses_loop_devices
 async def test_a_device_that_a_driver_has_made_instead_of_a_mount_has_to_go_too(world):
     volume = await world.mount("u1", "pv-1", "vol-1", block=True)
     await world.volumes.unmount_subpaths((await world.volumes.read_state(volume)).subpaths)

@@ -2,9 +2,9 @@
 
 import asyncio
 import os
-from pathlib import Path
 
 import pytest
+from support.common.loop_devices import uses_loop_devices
 from support.csi.volume_worlds import RealVolumeWorld
 
 from lastcall.adapters.csi.loop_devices import list_loop_devices
@@ -19,9 +19,6 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting file systems
 
 CLAIM = {"spec": {"volumeName": "pv-1"}}
 BLOCK = {"spec": {"volumeName": "pv-1", "volumeMode": "Block"}}
-needs_loops = pytest.mark.skipif(
-    not Path("/dev/loop-control").exists(), reason="block devices of the tests are loop devices"
-)
 
 
 class Client:
@@ -106,7 +103,7 @@ async def test_a_driver_that_fails_leaves_the_record(node):
     assert node.directories.mount_records("u1")
 
 
-@needs_loops
+@uses_loop_devices
 async def test_a_block_device_is_mapped_where_the_agent_looks_for_it(node):
     path = await node.mount("u1", BLOCK)
     assert path.is_block_device()
@@ -119,7 +116,7 @@ async def test_a_block_device_is_mapped_where_the_agent_looks_for_it(node):
     assert await node.state("u1") == state, "a kubelet may do it again"
 
 
-@needs_loops
+@uses_loop_devices
 async def test_the_last_pod_unstages_a_block_device(node):
     await node.mount("u1", BLOCK)
     await node.mount("u2", BLOCK)
@@ -133,7 +130,7 @@ async def test_the_last_pod_unstages_a_block_device(node):
         assert node.directories.mount_records(uid) == {}
 
 
-@needs_loops
+@uses_loop_devices
 async def test_a_block_device_that_the_agent_has_unmapped_is_not_mapped_for_the_kubelet_either(node):
     await node.mount("u1", BLOCK)
     assert list(node.directories.mount_records("u1")) == ["data"]

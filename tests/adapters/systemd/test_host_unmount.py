@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from support.common.loop_devices import uses_loop_devices
 from support.host import service_manager
 
 from lastcall.adapters.csi.loop_devices import list_loop_devices
@@ -81,7 +82,7 @@ async def test_what_cannot_be_unmounted_stays_and_may_be_tried_again(host):
     assert len(await mounted_paths(host, address, "after")) == 2
 
 
-@pytest.mark.skipif(not Path("/dev/loop-control").exists(), reason="this machine has no loop devices")
+@uses_loop_devices
 async def test_loop_devices_are_detached(host):
     address = f"unix:path={host}/run/user/bus"
     await reach_manager(address)
