@@ -206,6 +206,28 @@ POD_ADDRESS = _define_name(
     "annotation", f"{GROUP}/pod-address", "on the lab's sandboxes, which use the host's network: the pod's own address"
 )
 
+# Written for other tools that empty nodes; ``lastcall drain`` reads them.
+KARPENTER_DO_NOT_DISRUPT = _define_name(
+    "annotation",
+    "karpenter.sh/do-not-disrupt",
+    "on a pod or a Node: `true` keeps Karpenter from disrupting it, and blocks `lastcall drain`",
+)
+SAFE_TO_EVICT = _define_name(
+    "annotation",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict",
+    "on a pod: `false` keeps cluster-autoscaler from removing its node, and blocks `lastcall drain`",
+)
+PREFER_NO_EVICTION = _define_name(
+    "annotation",
+    "descheduler.alpha.kubernetes.io/prefer-no-eviction",
+    "on a pod, with any value: keeps the descheduler from evicting it, and blocks `lastcall drain`",
+)
+CLUSTER_API_DRAIN = _define_name(
+    "label",
+    "cluster.x-k8s.io/drain",
+    "on a pod, of Cluster API: `skip` leaves it on its node, `wait-completed` has a drain wait until it has completed",
+)
+
 OUT_OF_SERVICE = _define_name(
     "taint",
     "node.kubernetes.io/out-of-service",
