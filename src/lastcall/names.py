@@ -228,6 +228,21 @@ CLUSTER_API_DRAIN = _define_name(
     "on a pod, of Cluster API: `skip` leaves it on its node, `wait-completed` has a drain wait until it has completed",
 )
 
+BALANCER_MARKS = _define_name(
+    "annotation",
+    f"{GROUP}/balancer-marks",
+    "on a Node that is drained: which of `label` and `taint` the drain has set for external load balancers; removed with them",
+)
+BALANCER_EXCLUSION = _define_name(
+    "label",
+    "node.kubernetes.io/exclude-from-external-load-balancers",
+    "on a Node: external load balancers leave it out; a drain sets it by option",
+)
+TO_BE_DELETED = _define_name(
+    "taint",
+    "ToBeDeletedByClusterAutoscaler",
+    "on a Node: kube-proxy's `/healthz` answers 503, so load balancers send no new connections (KEP-3836); a drain sets it by option",
+)
 OUT_OF_SERVICE = _define_name(
     "taint",
     "node.kubernetes.io/out-of-service",

@@ -45,9 +45,17 @@ class SliceEndpoint(Facts, frozen=True):
     conditions: EndpointConditions = EndpointConditions()
 
 
+class SliceMetadata(Facts, frozen=True):
+    """The name and labels of an EndpointSlice."""
+
+    name: str = ""
+    labels: Mapping[str, str] | None = None
+
+
 class EndpointSlice(Facts, frozen=True):
     """discovery/v1.EndpointSlice, as far as it says which pods are ready."""
 
+    metadata: SliceMetadata = SliceMetadata()
     endpoints: tuple[SliceEndpoint, ...] | None = None
 
 
