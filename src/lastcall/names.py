@@ -121,6 +121,11 @@ GUARD_WITHDRAWN = _define_name(
     f"{GROUP}/guard-withdrawn",
     "on the ValidatingWebhookConfiguration `lastcall-guard`: its webhooks, while the controller has withdrawn them",
 )
+DRAIN_SURGE = _define_name(
+    "annotation",
+    f"{GROUP}/drain-surge",
+    "on a Deployment, ReplicaSet, ReplicationController or HorizontalPodAutoscaler: what a drain has changed for a time, and the value before",
+)
 GUARD_RELEASER = _define_name(
     "user",
     "system:serviceaccount:lastcall-system:lastcall-guard-releaser",
