@@ -2,10 +2,11 @@
 
 from fractions import Fraction
 
+from lastcall.model import quantities
 from lastcall.ports.node import Clock
 from lastcall_lab.apiserver.admission.chain import AdmissionAttributes, AdmissionPlugin, refusal_error
 from lastcall_lab.apiserver.storage.store import StorageKey, Store
-from lastcall_lab.apiserver.values import object_meta, quantities
+from lastcall_lab.apiserver.values import object_meta
 from lastcall_lab.apiserver.values.request import Object
 
 _SINCE = "lastPhaseTransitionTime"

@@ -6,9 +6,10 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.routing import request_selectors
 from lastcall_lab.apiserver.routing.routes import ResourcePath, parse_path
-from lastcall_lab.apiserver.values import api_errors, name_rules
+from lastcall_lab.apiserver.values import api_errors
 from lastcall_lab.apiserver.values.request import Request, UserInfo
 
 MASTERS = "system:masters"

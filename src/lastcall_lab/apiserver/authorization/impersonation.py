@@ -8,13 +8,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from urllib.parse import unquote
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.authorization.attributes import (
     MASTERS,
     AccessAttributes,
     AccessDecision,
     forbidden_error,
 )
-from lastcall_lab.apiserver.values import api_errors, name_rules
+from lastcall_lab.apiserver.values import api_errors
 from lastcall_lab.apiserver.values.request import UserInfo
 
 Authorize = Callable[[AccessAttributes], AccessDecision]

@@ -13,7 +13,7 @@ from itertools import islice, pairwise
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from lastcall_lab.apiserver.values import quantities
+from lastcall.model import quantities
 from lastcall_lab.apiserver.values.regular_expressions import compile_pattern
 
 _QUANTITY, _IP, _CIDR, _URL = "@quantity", "@ip", "@cidr", "@url"

@@ -7,8 +7,9 @@ hence paths such as ``spec.validation.openAPIV3Schema``.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.custom import definition_parts, definition_schema
-from lastcall_lab.apiserver.values import field_errors, name_rules
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

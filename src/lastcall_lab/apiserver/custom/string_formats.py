@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from typing import Any
 
-from lastcall_lab.apiserver.values import name_rules
+from lastcall.model import name_rules
 
 Check = Callable[[str], bool]
 

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.cel.admission_variables import DeclaredVariables
 from lastcall_lab.apiserver.cel.signatures import DYN, Type
 from lastcall_lab.apiserver.kinds import common_rules, match_resources
 from lastcall_lab.apiserver.kinds.condition_rules import validate_conditions
 from lastcall_lab.apiserver.resources.kind_behaviour import KindBehaviour
-from lastcall_lab.apiserver.values import field_errors, name_rules
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

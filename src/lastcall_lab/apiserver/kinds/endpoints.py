@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.kinds import common_rules
 from lastcall_lab.apiserver.kinds.service_ports import PROTOCOLS
 from lastcall_lab.apiserver.resources.kind_behaviour import KindBehaviour
-from lastcall_lab.apiserver.values import field_errors, name_rules
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

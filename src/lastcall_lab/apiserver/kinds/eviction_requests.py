@@ -3,11 +3,12 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.kinds import common_rules, eviction_responders
 from lastcall_lab.apiserver.kinds.condition_rules import validate_conditions
 from lastcall_lab.apiserver.kinds.eviction_status import validate_eviction_status
 from lastcall_lab.apiserver.resources.kind_behaviour import KindBehaviour
-from lastcall_lab.apiserver.values import field_errors, name_rules
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lastcall_lab.apiserver.values import field_errors, name_rules
+from lastcall.model import name_rules
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

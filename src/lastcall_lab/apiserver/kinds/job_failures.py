@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Iterator
 
-from lastcall_lab.apiserver.values import field_errors, name_rules
+from lastcall.model import name_rules
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

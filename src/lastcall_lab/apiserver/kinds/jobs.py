@@ -4,6 +4,7 @@ import functools
 import zoneinfo
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.kinds import common_rules
 from lastcall_lab.apiserver.kinds.job_failures import check_failure_policy
 from lastcall_lab.apiserver.kinds.job_status import check_status
@@ -12,7 +13,7 @@ from lastcall_lab.apiserver.kinds.pod_defaults import set_template_defaults
 from lastcall_lab.apiserver.kinds.pod_diff import inner_spec, inner_template
 from lastcall_lab.apiserver.kinds.workloads import MISMATCH, BaseWorkloadKind, check_template
 from lastcall_lab.apiserver.resources.kind_behaviour import DeleteOptions, DependentsPolicy, KindBehaviour
-from lastcall_lab.apiserver.values import field_errors, name_rules
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

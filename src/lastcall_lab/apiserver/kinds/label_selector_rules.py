@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from lastcall_lab.apiserver.values import field_errors, name_rules, object_meta
+from lastcall.model import name_rules
+from lastcall_lab.apiserver.values import field_errors, object_meta
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.kinds import common_rules
-from lastcall_lab.apiserver.values import field_errors, name_rules
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

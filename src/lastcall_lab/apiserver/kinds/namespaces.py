@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.resources import deletion_rules
 from lastcall_lab.apiserver.resources.kind_behaviour import (
     DeleteOptions,
@@ -11,7 +12,7 @@ from lastcall_lab.apiserver.resources.kind_behaviour import (
     KindBehaviour,
     keep_field,
 )
-from lastcall_lab.apiserver.values import field_errors, name_rules, object_meta
+from lastcall_lab.apiserver.values import field_errors, object_meta
 from lastcall_lab.apiserver.values.api_errors import Cause, conflict_error
 from lastcall_lab.apiserver.values.request import Object
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from lastcall.model import name_rules, quantities
 from lastcall_lab.apiserver.kinds import common_rules
 from lastcall_lab.apiserver.kinds.pod_resources import is_integer_resource
 from lastcall_lab.apiserver.resources.kind_behaviour import KindBehaviour, keep_field
-from lastcall_lab.apiserver.values import field_errors, name_rules, quantities
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

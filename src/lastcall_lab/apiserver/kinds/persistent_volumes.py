@@ -7,12 +7,13 @@ binding.
 import posixpath
 from collections.abc import Iterable, Iterator
 
+from lastcall.model import name_rules, quantities
 from lastcall_lab.apiserver.kinds import common_rules
 from lastcall_lab.apiserver.kinds.internal_objects import internal_fields, to_internal, unified_diff
 from lastcall_lab.apiserver.kinds.label_selector_rules import validate_selector
 from lastcall_lab.apiserver.kinds.pod_scheduling_rules import validate_node_selector
 from lastcall_lab.apiserver.resources.kind_behaviour import KindBehaviour
-from lastcall_lab.apiserver.values import field_errors, name_rules, quantities
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.kinds import downward_api, pod_value_rules
 from lastcall_lab.apiserver.kinds.pod_probes import validate_lifecycle, validate_probes
 from lastcall_lab.apiserver.kinds.pod_resources import validate_resources
 from lastcall_lab.apiserver.kinds.pod_volumes import Volumes, validate_devices, validate_mounts
-from lastcall_lab.apiserver.values import field_errors, name_rules
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

@@ -5,8 +5,8 @@ Objects have the form that the schema produces: no null, and no empty value wher
 
 from collections.abc import Iterator
 
+from lastcall.model.quantities import canonical_quantity
 from lastcall_lab.apiserver.kinds.image_names import is_latest
-from lastcall_lab.apiserver.values.quantities import canonical_quantity
 from lastcall_lab.apiserver.values.request import Object
 
 GRACE = 30

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 
+from lastcall.model import name_rules, quantities
 from lastcall_lab.apiserver.kinds.pod_defaults import containers_of
-from lastcall_lab.apiserver.values import field_errors, name_rules, quantities
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

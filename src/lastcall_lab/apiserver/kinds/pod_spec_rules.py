@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.kinds import pod_value_rules
 from lastcall_lab.apiserver.kinds.eviction_responders import validate_eviction_responders
 from lastcall_lab.apiserver.kinds.pod_container_rules import ContainerRulesContext, validate_containers
@@ -12,7 +13,7 @@ from lastcall_lab.apiserver.kinds.pod_scheduling_rules import (
     validate_tolerations,
 )
 from lastcall_lab.apiserver.kinds.pod_volumes import validate_volumes
-from lastcall_lab.apiserver.values import field_errors, name_rules, object_meta
+from lastcall_lab.apiserver.values import field_errors, object_meta
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.kinds import pod_value_rules
 from lastcall_lab.apiserver.kinds.pod_update_rules import validate_mirror
 from lastcall_lab.apiserver.resources.kind_behaviour import keep_field
-from lastcall_lab.apiserver.values import field_errors, name_rules
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

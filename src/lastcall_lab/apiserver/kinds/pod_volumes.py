@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
+from lastcall.model import name_rules, quantities
 from lastcall_lab.apiserver.kinds import pod_value_rules
-from lastcall_lab.apiserver.values import field_errors, name_rules, quantities
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from lastcall.model import name_rules, quantities
 from lastcall_lab.apiserver.kinds.pod_defaults import CONTAINERS
-from lastcall_lab.apiserver.values import name_rules, quantities
 from lastcall_lab.apiserver.values.request import Object
 
 _LABELS = {

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.kinds import common_rules
 from lastcall_lab.apiserver.kinds.label_selector_rules import validate_selector
 from lastcall_lab.apiserver.resources.kind_behaviour import KindBehaviour
-from lastcall_lab.apiserver.values import field_errors, name_rules
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.kinds import common_rules
 from lastcall_lab.apiserver.kinds.pod_value_rules import port_name_errors
-from lastcall_lab.apiserver.values import field_errors, name_rules
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

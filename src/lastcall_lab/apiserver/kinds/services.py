@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.kinds import common_rules
 from lastcall_lab.apiserver.kinds.load_balancers import check_ingress, check_ranges
 from lastcall_lab.apiserver.kinds.service_ports import check_ports
 from lastcall_lab.apiserver.resources.kind_behaviour import KindBehaviour
-from lastcall_lab.apiserver.values import field_errors, name_rules
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

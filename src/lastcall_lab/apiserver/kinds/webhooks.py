@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import SplitResult, urlsplit
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.cel.admission_variables import DeclaredVariables
 from lastcall_lab.apiserver.kinds import common_rules
 from lastcall_lab.apiserver.kinds.label_selector_rules import validate_selector
 from lastcall_lab.apiserver.kinds.match_resources import check_conditions
 from lastcall_lab.apiserver.kinds.webhook_rules import check_rule
 from lastcall_lab.apiserver.resources.kind_behaviour import KindBehaviour
-from lastcall_lab.apiserver.values import field_errors, name_rules
+from lastcall_lab.apiserver.values import field_errors
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

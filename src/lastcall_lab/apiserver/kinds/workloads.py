@@ -7,13 +7,14 @@ import copy
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.kinds import common_rules
 from lastcall_lab.apiserver.kinds.label_selector_rules import validate_selector
 from lastcall_lab.apiserver.kinds.pod_defaults import set_template_defaults
 from lastcall_lab.apiserver.kinds.pod_spec_rules import validate_pod_spec
 from lastcall_lab.apiserver.kinds.pod_warnings import template_warnings
 from lastcall_lab.apiserver.resources.kind_behaviour import KindBehaviour
-from lastcall_lab.apiserver.values import field_errors, name_rules, object_meta
+from lastcall_lab.apiserver.values import field_errors, object_meta
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

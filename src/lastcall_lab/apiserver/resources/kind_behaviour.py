@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, NamedTuple
 
-from lastcall_lab.apiserver.values import name_rules
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.values.api_errors import Cause
 from lastcall_lab.apiserver.values.request import Object
 

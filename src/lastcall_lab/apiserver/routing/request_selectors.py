@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
+from lastcall.model import label_query
 from lastcall.model.label_selector import Matcher, build_matcher, select_everything
 from lastcall_lab.apiserver.resources.scheme import ServedResource
-from lastcall_lab.apiserver.values import label_query
 from lastcall_lab.apiserver.values.api_errors import bad_request_error
 
 Selector = Matcher

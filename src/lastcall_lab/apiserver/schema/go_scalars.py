@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Any
 
+from lastcall.model import quantities
 from lastcall_lab.apiserver.encoding import go_json
-from lastcall_lab.apiserver.values import quantities
 
 _LIMITS = {"int32": 1 << 31, "int64": 1 << 63}
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)")

@@ -1,1 +1,1 @@
-"""Plain values: requests, responses, errors, times, quantities, names."""
+"""Plain values: requests, responses, errors, times."""

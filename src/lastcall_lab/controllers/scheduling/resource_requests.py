@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from lastcall_lab.apiserver.values import quantities
+from lastcall.model import quantities
 from lastcall_lab.controllers.framework.view import Object
 
 Amounts = dict[str, int]

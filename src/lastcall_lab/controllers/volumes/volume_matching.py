@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from lastcall.model import quantities
 from lastcall.model.label_selector import selector_matcher
-from lastcall_lab.apiserver.values import quantities
 from lastcall_lab.controllers.framework.view import Object, View
 from lastcall_lab.controllers.objects import node_affinity
 

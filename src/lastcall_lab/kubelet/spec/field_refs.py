@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lastcall.adapters.kube.resources import Object
-from lastcall_lab.apiserver.values.quantities import parse_quantity
+from lastcall.model.quantities import parse_quantity
 from lastcall_lab.kubelet.base.missing_dependency import MissingDependency
 
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")

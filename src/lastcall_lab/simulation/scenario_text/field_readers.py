@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from lastcall.model import duration
+from lastcall.model import duration, quantities
 from lastcall.model.decoding import quote_value
-from lastcall_lab.apiserver.values import quantities
 
 Reader = Callable[[Any], Any]
 

@@ -8,13 +8,13 @@ from random import Random
 import pytest
 from support.lab.custom_definitions import DEFINITIONS, WIDGETS, custom, definition
 
+from lastcall.model import quantities
 from lastcall_lab import virtual
 from lastcall_lab.apiserver import ApiServer
 from lastcall_lab.apiserver.cel import cost_limit, evaluator
 from lastcall_lab.apiserver.encoding import go_json, strict_yaml, yaml_limits
 from lastcall_lab.apiserver.patches import json_patch, strategic_merge
 from lastcall_lab.apiserver.schema.types import TypeTable
-from lastcall_lab.apiserver.values import quantities
 from lastcall_lab.apiserver.values.request import Request
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from lastcall_lab.apiserver.values import name_rules, object_meta
+from lastcall.model import name_rules
+from lastcall_lab.apiserver.values import object_meta
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u"}
 

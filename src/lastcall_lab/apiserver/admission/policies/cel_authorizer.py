@@ -6,11 +6,12 @@ The functions return maps with keys that begin with ``@``, which no object has.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from lastcall.model import name_rules
 from lastcall_lab.apiserver.admission.chain import AdmissionAttributes
 from lastcall_lab.apiserver.authorization.attributes import AccessAttributes, AccessDecision
 from lastcall_lab.apiserver.routing import request_selectors
 from lastcall_lab.apiserver.routing.request_selectors import FieldTerm
-from lastcall_lab.apiserver.values import api_errors, name_rules
+from lastcall_lab.apiserver.values import api_errors
 from lastcall_lab.apiserver.values.request import Object, UserInfo
 
 Authorize = Callable[[AccessAttributes], AccessDecision]

@@ -1,13 +1,13 @@
-"""Parses label selectors of the parameter ``labelSelector``: ``app=x,tier in (a,b),!old`` (pure).
+"""Parses label selectors of options and of the parameter ``labelSelector``: ``app=x,tier in (a,b),!old`` (pure).
 
 Grammar, order of checks and messages are those of ``k8s.io/apimachinery/pkg/labels``.
 """
 
+import json
 from typing import NamedTuple
 
+from lastcall.model import name_rules
 from lastcall.model.label_selector import Requirement, parse_integer
-from lastcall_lab.apiserver.values import name_rules
-from lastcall_lab.apiserver.values.field_errors import format_value
 
 _SPECIAL = "=!(),<>"
 _SPACE = " \t\r\n"
@@ -110,7 +110,7 @@ class _Parser:
         if token.value != "identifier":
             raise ValueError(f"found '{token.text}', expected: identifier")
         if wrong := name_rules.qualified_name_error(token.text):
-            raise ValueError(f"<nil>: Invalid value: {format_value(token.text)}: {wrong}")
+            raise ValueError(f"<nil>: Invalid value: {_quote_text(token.text)}: {wrong}")
         if absent:
             return Requirement(token.text, "DoesNotExist")
         if self._next.kind in ("end", ","):
@@ -173,9 +173,14 @@ def _check_requirement(one: Requirement) -> Requirement:
         path = f"values[{index}]"
         if one.operator in ("Gt", "Lt") and parse_integer(value) is None:
             why = "for 'Gt', 'Lt' operators, the value must be an integer"
-            wrong.append(f"{path}: Invalid value: {format_value(value)}: {why}")
+            wrong.append(f"{path}: Invalid value: {_quote_text(value)}: {why}")
         if why := name_rules.label_value_error(value):
-            wrong.append(f"{path}[{one.key}]: Invalid value: {format_value(value)}: {why}")
+            wrong.append(f"{path}[{one.key}]: Invalid value: {_quote_text(value)}: {why}")
     if wrong:
         raise ValueError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
     return one
+
+
+def _quote_text(text: str) -> str:
+    """As Go quotes text in messages."""
+    return json.dumps(text, ensure_ascii=False)
