@@ -3,6 +3,7 @@
 ``lastcall guard run`` and ``lastcall guard review`` read it, so that both give the same answers.
 """
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -88,6 +89,7 @@ def _command_violations(command: Any) -> Iterator[str]:
         yield f"{shown}: may have {', '.join(f'{{{one}}}' for one in _PLACES)}, and no other braces"
 
 
+@functools.cache
 def _own_user(user: str, namespace: str) -> str:
     """The user of a ServiceAccount of the same name in another namespace."""
     parts = user.split(":")

@@ -24,6 +24,13 @@ class GuardFactsReader(Protocol):
         """
         ...
 
+    def recall_removal_facts(self, removal: Removal) -> GuardFacts | None:
+        """The same, some seconds old at most, if it is known now; None if something has to be read.
+
+        None also if no policy guards the pod's namespace, or the pod is not known.
+        """
+        ...
+
     async def read_pod_facts(self, namespace: str) -> GuardFacts:
         """The same without the workloads: three requests, and not one for each kind."""
         ...

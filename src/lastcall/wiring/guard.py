@@ -8,11 +8,11 @@ import os
 import signal
 import ssl
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network
 from random import SystemRandom
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -38,6 +38,7 @@ from lastcall.adapters.webhook.https_server import WebhookServer
 from lastcall.adapters.webhook.serving_certificate import ServingCertificate
 from lastcall.adapters.webhook.serving_secret import ServingSecret
 from lastcall.adapters.webhook.webhook_configuration import WebhookConfiguration
+from lastcall.adapters.webhook.webhook_connection import RunningAnswer
 from lastcall.aio import wait_first
 from lastcall.errors import InvalidInput, LastcallError
 from lastcall.guard.controller.guarded_pod_controller import GuardedPodController, GuardedPodPorts
@@ -200,7 +201,7 @@ class GuardProgram:
 
     # -- the webhook ---------------------------------------------------------------------------------------------------
 
-    async def _answer_request(self, request: WebhookRequest) -> WebhookReply:
+    def _answer_request(self, request: WebhookRequest) -> WebhookReply | RunningAnswer:
         """A request that knows the token, or has a certificate, comes from the API server.
 
         Any other is answered, and starts nothing.
@@ -211,10 +212,10 @@ class GuardProgram:
         known = self._certificate.path_token
         knows_token = bool(known) and hmac.compare_digest(token.encode(), known.encode())
         try:
-            answer = await self._reviews.answer(request.body, is_authenticated=bool(request.peer) or knows_token)
+            answer = self._reviews.begin_answer(request.body, is_authenticated=bool(request.peer) or knows_token)
         except InvalidInput as error:
             return WebhookReply(400, f"{error}\n".encode())
-        return WebhookReply(200, msgspec.json.encode(answer))
+        return _reply(answer) if isinstance(answer, dict) else _reply_later(answer)
 
     # -- status pages --------------------------------------------------------------------------------------------------
 
@@ -238,6 +239,14 @@ class GuardProgram:
             return 503, TEXT, b"it ends\n"
         sentence = "it leads" if self._election.leads else f"{self._election.holder or 'nobody'} leads"
         return 200, TEXT, f"{sentence}\n".encode()
+
+
+def _reply(answer: dict[str, Any]) -> WebhookReply:
+    return WebhookReply(200, msgspec.json.encode(answer))
+
+
+async def _reply_later(answer: Coroutine[Any, Any, dict[str, Any]]) -> WebhookReply:
+    return _reply(await answer)
 
 
 async def run_guard(settings: GuardSettings) -> None:

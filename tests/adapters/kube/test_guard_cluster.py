@@ -189,6 +189,39 @@ async def test_what_is_forgotten_is_read_again(shop):
 
 
 @in_shop
+async def test_what_was_read_a_moment_ago_is_known_without_a_question(shop):
+    asked = removal(deletion(shop.pods[0]))
+    assert shop.facts.recall_removal_facts(asked) is None
+    found = await shop.facts.read_removal_facts(asked, fresh=False)
+    shop.transport.asked.clear()
+    assert shop.facts.recall_removal_facts(asked) == found
+    assert shop.transport.asked == []
+    await shop.clock.sleep(1.8)
+    assert shop.facts.recall_removal_facts(asked) == found
+    await shop.clock.sleep(0.1)
+    assert len(shop.transport.asked) == 7, "it is read again before its time is over"
+    await shop.clock.sleep(1.8)
+    assert shop.facts.recall_removal_facts(asked) is not None
+    await shop.clock.sleep(3)
+    assert shop.facts.recall_removal_facts(asked) is None
+
+
+@in_shop
+async def test_what_is_not_remembered_whole_is_not_known(shop):
+    """An eviction does not show its pod, and owners of other kinds are read one by one."""
+    evicted = removal(eviction("db-0"))
+    job = await shop.make_pod("job-1", "batch/v1", "Job", {"metadata": {"name": "gone", "uid": "uid-gone"}})
+    for asked in (evicted, removal(deletion(job))):
+        await shop.facts.read_removal_facts(asked, fresh=False)
+        assert shop.facts.recall_removal_facts(asked) is None
+    await shop.server.good("DELETE", f"{POLICIES}/db")
+    unguarded = removal(deletion(shop.pods[0]))
+    shop.facts.forget("shop")
+    await shop.facts.read_removal_facts(unguarded, fresh=False)
+    assert shop.facts.recall_removal_facts(unguarded) is None
+
+
+@in_shop
 async def test_the_pods_of_a_namespace_cost_three_requests(shop):
     shop.transport.asked.clear()
     facts = await shop.facts.read_pod_facts("shop")

@@ -13,7 +13,8 @@ from support.host.logind import eventually
 from lastcall.adapters.kube import tls
 from lastcall.adapters.webhook import https_server
 from lastcall.adapters.webhook.http_exchange import WebhookReply
-from lastcall.adapters.webhook.https_server import WebhookLimits, WebhookServer
+from lastcall.adapters.webhook.https_server import WebhookServer
+from lastcall.adapters.webhook.webhook_connection import WebhookLimits
 from lastcall.errors import InvalidInput
 from lastcall_lab.apiserver.authentication.certificates import client_certificate, new_authority
 
@@ -23,18 +24,25 @@ PEM = Path(__file__).parents[2] / "support" / "self_signed.pem"
 class Served:
     """A server whose handler repeats the body, after ``delay``."""
 
-    def __init__(self, *, tls=False, **limits):
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if tls else None
-        if tls:
-            self.context.load_cert_chain(PEM)
+    def __init__(self, *, waits=True, **limits):
+        """``waits``: whether an answer needs a task, or is there at once."""
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(PEM)
+        self.waits = waits
         self.server = WebhookServer(self.handle, self.context, WebhookLimits(**limits))
         self.delay, self.requests, self.clients = 0.0, [], []
 
-    async def handle(self, request):
+    def handle(self, request):
         self.requests.append(request)
+        return self.answer_later(request) if self.waits else self.answer(request)
+
+    async def answer_later(self, request):
+        await asyncio.sleep(self.delay)
+        return self.answer(request)
+
+    def answer(self, request):
         if request.path == "/broken":
             raise ValueError("a bug")
-        await asyncio.sleep(self.delay)
         return WebhookReply(200, request.body)
 
     async def __aenter__(self):
@@ -48,13 +56,11 @@ class Served:
 
     async def connect(self, shown=None):
         """``shown`` is the certificate that the client presents."""
-        client = None
-        if self.context:
-            client = ssl.create_default_context(cafile=PEM)
-            client.check_hostname = False
-            client.verify_mode = ssl.CERT_NONE
-            if shown:
-                tls.load_certificate(client, shown.certificate.decode(), shown.key.decode())
+        client = ssl.create_default_context(cafile=PEM)
+        client.check_hostname = False
+        client.verify_mode = ssl.CERT_NONE
+        if shown:
+            tls.load_certificate(client, shown.certificate.decode(), shown.key.decode())
         self.clients.append(Client(*await asyncio.open_connection("127.0.0.1", self.port, ssl=client)))
         return self.clients[-1]
 
@@ -93,9 +99,9 @@ class Client:
             await self.writer.wait_closed()
 
 
-@pytest.mark.parametrize("tls", [False, True])
-async def test_requests_are_answered_on_one_connection(tls):
-    async with Served(tls=tls) as served:
+@pytest.mark.parametrize("waits", [False, True])
+async def test_requests_are_answered_on_one_connection(waits):
+    async with Served(waits=waits) as served:
         client = await served.connect()
         for number in range(3):
             body = json.dumps({"number": number}).encode()
@@ -105,8 +111,9 @@ async def test_requests_are_answered_on_one_connection(tls):
         assert served.requests[0].timeout_seconds == 5
 
 
-async def test_requests_that_are_sent_at_once_are_answered_in_order():
-    async with Served() as served:
+@pytest.mark.parametrize("waits", [False, True])
+async def test_requests_that_are_sent_at_once_are_answered_in_order(waits):
+    async with Served(waits=waits) as served:
         client = await served.connect()
         for number in range(5):
             client.send(str(number).encode())
@@ -139,10 +146,11 @@ async def test_a_body_in_chunks_and_byte_by_byte():
         ({"path": "/broken"}, 500),
     ],
 )
-async def test_what_is_no_review_is_refused_and_the_server_lives(how, status):
-    async with Served(head=4096, body=1000) as served:
+@pytest.mark.parametrize("waits", [False, True])
+async def test_what_is_no_review_is_refused_and_the_server_lives(how, status, waits):
+    async with Served(head=4096, body=1000, waits=waits) as served:
         client = await served.connect()
-        assert (await client.ask(how.pop("body", b"{}"), **how))[0] == status
+        assert (await client.ask(**how))[0] == status
         if status not in (200, 500):
             assert await client.is_closed()
         assert (await (await served.connect()).ask())[0] == 200
@@ -187,9 +195,8 @@ async def test_no_request_is_late_because_one_before_it_was_quick():
         assert await asyncio.wait_for(client.is_closed(), 60)
 
 
-@pytest.mark.parametrize("tls", [False, True])
-async def test_whoever_sends_while_he_is_answered_is_not_read_on(tls):
-    async with Served(tls=tls) as served:
+async def test_whoever_sends_while_he_is_answered_is_not_read_on():
+    async with Served() as served:
         served.delay = 60.0
         client = await served.connect()
         client.send()
@@ -269,7 +276,7 @@ async def test_a_client_with_a_certificate_of_the_authorities_is_known(tmp_path)
     now = time.time()
     authority, foreign = (new_authority(name, now=now) for name in ("ours", "theirs"))
     (tmp_path / "ca.crt").write_bytes(authority.certificate)
-    async with Served(tls=True) as served:
+    async with Served() as served:
         tls.verify_clients(served.context, str(tmp_path / "ca.crt"), "--client-ca-file")
         for signer, name in ((authority, "kube-apiserver"), (foreign, "")):
             shown = client_certificate("kube-apiserver", (), signer, now=now)
@@ -300,10 +307,10 @@ async def test_a_client_that_goes_away_in_the_middle_is_no_trouble():
         assert (await (await served.connect()).ask())[0] == 200
 
 
-@pytest.mark.parametrize("tls", [False, True])
-async def test_no_request_is_lost_while_it_ends(tls):
+@pytest.mark.parametrize("waits", [False, True])
+async def test_no_request_is_lost_while_it_ends(waits):
     """Clients that keep their connections, and open new ones as long as the server listens."""
-    async with Served(tls=tls) as served:
+    async with Served(waits=waits) as served:
         ended, lost, answered = asyncio.Event(), [], 0
 
         async def ask_on():
@@ -365,3 +372,81 @@ async def test_the_last_request_is_answered_though_nobody_was_connected_for_a_mo
         await draining
         served.server.close()
         assert (await last.answer())[0] == 200
+
+
+async def test_an_answer_that_is_larger_than_a_record_arrives_whole():
+    async with Served(waits=False) as served:
+        body = bytes(range(256)) * 4096
+        assert (await (await served.connect()).ask(body))[2] == body
+
+
+async def test_who_takes_no_answers_is_not_read_on():
+    async with Served(waits=False) as served:
+        client = await served.connect()
+        client.writer.transport.pause_reading()
+        for _ in range(40):
+            client.send(b"x" * 2**20)
+            await asyncio.sleep(0.02)
+        assert len(served.requests) < 30
+        assert client.writer.transport.get_write_buffer_size() > 2**20
+        client.writer.transport.abort()
+
+
+async def test_who_is_refused_hears_why_though_he_sends_on():
+    """A connection that is closed with bytes that nobody has read is reset, and with it the answer."""
+    async with Served(body=1000, end=60) as served:
+        client = await served.connect()
+        client.writer.transport.pause_reading()
+        client.send(b"x" * 2**22)
+        await asyncio.sleep(0.2)
+        client.writer.transport.resume_reading()
+        assert (await client.answer())[0] == 413
+        assert await client.is_closed()
+
+
+@pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", b"\0" * 500])
+async def test_who_speaks_no_tls_is_sent_away(data):
+    async with Served(handshake=300) as served:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        writer.write(data)
+        with contextlib.suppress(ConnectionError):
+            assert (await asyncio.wait_for(reader.read(), 60))[:1] in (b"\x15", b""), "an alert at most"
+        writer.close()
+        assert (await (await served.connect()).ask())[0] == 200
+
+
+@pytest.mark.parametrize("data", [b"", b"\x16\x03\x01\x02\x00\x01\x00"])
+async def test_who_does_not_end_his_handshake_is_sent_away(data):
+    async with Served(handshake=0.1) as served:
+        reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+        writer.write(data)
+        assert await asyncio.wait_for(reader.read(), 60) == b""
+        writer.close()
+
+
+async def test_connections_without_a_handshake_make_room_first(monkeypatch):
+    monkeypatch.setattr(https_server, "MOST_CONNECTIONS", 3)
+    async with Served() as served:
+        idle = await served.connect()
+        silent = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(5)]
+        with contextlib.suppress(ConnectionError):
+            assert await silent[0][0].read() == b"", "the first of them has made room"
+        assert (await idle.ask())[0] == 200
+        for _, writer in silent:
+            writer.close()
+
+
+async def test_a_connection_may_be_idle_for_longer_than_its_handshake_may_take():
+    async with Served(handshake=0.5) as served:
+        client = await served.connect()
+        await asyncio.sleep(0.7)
+        assert (await client.ask())[0] == 200
+
+
+async def test_older_versions_of_tls_are_served_too():
+    async with Served() as served:
+        client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+        client.maximum_version = ssl.TLSVersion.TLSv1_2
+        served.clients.append(Client(*await asyncio.open_connection("127.0.0.1", served.port, ssl=client)))
+        assert (await served.clients[-1].ask(b"{}"))[2] == b"{}"

@@ -314,6 +314,9 @@ class GuardWorld:
         await self._request("list")
         return self.facts() if fresh else self._recent_facts()
 
+    def recall_removal_facts(self, removal):
+        return self._remembered[1] if self.clock.boottime() - self._remembered[0] <= 2 else None
+
     async def read_policies(self, namespace):
         await self._request("list")
         return self.facts().policies

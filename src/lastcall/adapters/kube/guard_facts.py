@@ -1,7 +1,7 @@
 """What decides about the deletion of guarded pods, read from the API server: no mirror of the cluster is kept."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
@@ -56,6 +56,7 @@ class _ListedOwner(Facts, frozen=True):
 
 
 _PODS, _POLICIES, _BUDGETS = PODS.with_shape(Pod), GUARD_POLICIES.with_shape(GuardPolicy), BUDGETS.with_shape(Budget)
+_NODES = NODES.with_shape(GuardedNode)
 _LISTED: Final[Mapping[tuple[str, str], ApiResource[_ListedOwner]]] = {
     ("apps", "StatefulSet"): STATEFUL_SETS.with_shape(_ListedOwner),
     ("apps", "ReplicaSet"): REPLICA_SETS.with_shape(_ListedOwner),
@@ -95,6 +96,22 @@ class KubeGuardFacts:
         nodes = {pod.spec.node_name: node} if node else {}
         return replace(facts, owners=owners, nodes=nodes, budgets=tuple(budgets))
 
+    def recall_removal_facts(self, removal: Removal) -> GuardFacts | None:
+        """``GuardFactsReader.recall_removal_facts``; None also for an eviction, and an owner of a kind that is not listed."""
+        namespace, pod = removal.namespace, removal.pod
+        if pod is None or not pod.spec.node_name:
+            return None
+        load, name = self._load_surroundings(namespace), pod.spec.node_name
+        around = self._recent.recall(_surroundings_key(namespace), load, seconds=RECENT_SECONDS)
+        load_node = self._load_object(_NODES, name)
+        node = self._recent.recall(_NODES.path("", name), load_node, seconds=RECENT_SECONDS)
+        if around is None or node is None:
+            return None
+        facts, found = around.result(), node.result()
+        if not facts.policies or not _has_all_owners(pod, facts.owners):
+            return None
+        return replace(facts, nodes={name: found} if found else {})
+
     async def read_namespace_facts(self, namespace: str) -> GuardFacts:
         """``GuardFactsReader.read_namespace_facts``."""
         policies = await self._list(_POLICIES, namespace, 0.0)
@@ -120,12 +137,16 @@ class KubeGuardFacts:
 
     async def _read_surroundings(self, namespace: str, seconds: float) -> GuardFacts:
         """The policies and what else is in the namespace; nothing else without a policy. Remembered as one answer."""
+        return await self._recent.read(
+            _surroundings_key(namespace), self._load_surroundings(namespace), seconds=seconds
+        )
 
+    def _load_surroundings(self, namespace: str) -> Callable[[], Awaitable[GuardFacts]]:
         async def load() -> GuardFacts:
             policies = await self._list(_POLICIES, namespace, 0.0)
             return await self._read_namespace(namespace, policies, 0.0) if policies else self._nothing
 
-        return await self._recent.read(_surroundings_key(namespace), load, seconds=seconds)
+        return load
 
     async def _unguarded_facts(self, removal: Removal, seconds: float) -> GuardFacts:
         """An eviction does not show its pod, whose annotation may name a policy that does not exist."""
@@ -188,13 +209,19 @@ class KubeGuardFacts:
         return await self._recent.read(resource.path(namespace), load, seconds=seconds)
 
     async def _find(self, resource: ApiResource[T], name: str, namespace: str = "", *, seconds: float) -> T | None:
+        load = self._load_object(resource, name, namespace)
+        return await self._recent.read(resource.path(namespace, name), load, seconds=seconds)
+
+    def _load_object(
+        self, resource: ApiResource[T], name: str, namespace: str = ""
+    ) -> Callable[[], Coroutine[Any, Any, T | None]]:
         async def load() -> T | None:
             try:
                 return await self._client.get(resource, name, namespace=namespace)
             except NotFound:
                 return None
 
-        return await self._recent.read(resource.path(namespace, name), load, seconds=seconds)
+        return load
 
 
 def _surroundings_key(namespace: str) -> str:
@@ -208,6 +235,15 @@ def _owner_items(lists: Iterable[tuple[str, Sequence[_ListedOwner]]]) -> Iterabl
 
 def _with_kind(kind: str, owner: _ListedOwner) -> WorkloadOwner:
     return WorkloadOwner(kind=kind, metadata=owner.metadata, spec=owner.spec, status=owner.status)
+
+
+def _has_all_owners(pod: Pod, owners: Mapping[str, WorkloadOwner]) -> bool:
+    """Whether all that control the pod are known."""
+    reference, seen = _controller(pod.metadata.owner_references), set[str]()
+    while reference and reference.uid in owners and reference.uid not in seen:
+        seen.add(reference.uid)
+        reference = _controller(owners[reference.uid].metadata.owner_references)
+    return reference is None
 
 
 def _controller(references: Any) -> OwnerReference | None:

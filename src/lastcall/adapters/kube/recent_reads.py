@@ -48,10 +48,19 @@ class RecentReads:
         if known is None or not known.counts(now, seconds):
             known = self._answers[key] = self._renewal(key, now, seconds) or _Answer(now, _start(load))
             self._make_room()
-        elif now - known.asked_at >= _RENEWED * seconds and known.reading.done() and key not in self._renewals:
-            self._renew(key, load, now)
+        else:
+            self._renew_old(key, known, load, now, seconds)
         found: T = await asyncio.shield(known.reading)
         return found
+
+    def recall(self, key: str, load: Callable[[], Awaitable[T]], *, seconds: float) -> "asyncio.Future[T] | None":
+        """The same if nothing has to be waited for: what holds the answer. None if there is no answer of that age."""
+        now = self._clock.boottime()
+        known = self._answers.get(key)
+        if known is None or not known.reading.done() or not known.counts(now, seconds):
+            return None
+        self._renew_old(key, known, load, now, seconds)
+        return known.reading
 
     def forget(self, key: str) -> None:
         """Nothing that was asked before counts for those who ask from now on."""
@@ -62,6 +71,13 @@ class RecentReads:
         """The answer that is being read in the background, if it counts."""
         found = self._renewals.get(key)
         return found if found and found.counts(now, seconds) else None
+
+    def _renew_old(
+        self, key: str, known: _Answer, load: Callable[[], Awaitable[Any]], now: float, seconds: float
+    ) -> None:
+        """Reads an answer again that is asked for near the end of its time."""
+        if now - known.asked_at >= _RENEWED * seconds and known.reading.done() and key not in self._renewals:
+            self._renew(key, load, now)
 
     def _renew(self, key: str, load: Callable[[], Awaitable[Any]], now: float) -> None:
         answer = self._renewals[key] = _Answer(now, _start(load))

@@ -1,5 +1,6 @@
 """The guard's metrics in Prometheus' exposition format."""
 
+import functools
 from collections.abc import Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -31,14 +32,20 @@ class GuardMetrics:
         )
         self._held = Gauge(names.M_GUARD_HELD, meaning[names.M_GUARD_HELD], ("state",), registry=registry)
         self._leads = Gauge(names.M_GUARD_LEADS, meaning[names.M_GUARD_LEADS], registry=registry)
+        self._answers = functools.cache(self._answers_of)
+        """The search for labels costs more than the count."""
+        self._times = functools.cache(self._seconds.labels)
         self._states = tuple(states)
         for operation in operations:
             self._seconds.labels(operation=operation)
 
     def observe_review(self, operation: str, *, allowed: bool, reason: str, seconds: float) -> None:
         """Counts one answer."""
-        self._reviews.labels(operation=operation, allowed=str(allowed).lower(), reason=reason).inc()
-        self._seconds.labels(operation=operation).observe(seconds)
+        self._answers(operation, allowed, reason).inc()
+        self._times(operation).observe(seconds)
+
+    def _answers_of(self, operation: str, allowed: bool, reason: str) -> Counter:
+        return self._reviews.labels(operation, str(allowed).lower(), reason)
 
     def set_status(self, *, leads: bool, held: Mapping[str, int]) -> None:
         """``held``: how many pods are held, by state; only the guard that leads knows it."""

@@ -98,9 +98,10 @@ class HttpExchange:
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header."""
         self._count_head(len(name) + len(value))
-        if name.lower() == b"content-type":
+        known = name.lower()
+        if known == b"content-type":
             self._kind = value
-        elif name.lower() == b"content-length" and value.isdigit() and int(value) > self._most_body:
+        elif known == b"content-length" and value.isdigit() and int(value) > self._most_body:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {self._most_body} bytes")
 
     def on_headers_complete(self) -> None:

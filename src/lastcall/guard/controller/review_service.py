@@ -1,7 +1,7 @@
 """Answers AdmissionReviews: reads the cluster, decides, records the request, and answers within a bounded time."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ from lastcall.aio import timeout
 from lastcall.errors import LastcallError
 from lastcall.guard.decisions.exemptions import find_request_exemption
 from lastcall.guard.decisions.verdict import NOT_GUARDED, RemovalVerdict, judge_removal
-from lastcall.model.admission import Removal, answer_review, parse_review
+from lastcall.model.admission import Removal, Review, answer_review, parse_review
 from lastcall.model.guard_config import DEFAULTS, GuardConfig
 from lastcall.model.guard_facts import GuardFacts
 from lastcall.model.guard_policy import GuardPolicy, HeldPod
@@ -54,13 +54,31 @@ class ReviewService:
         A request that does not come from the API server is answered, and starts nothing. What cannot be decided in time
         is refused, so that the client asks again.
         """
+        answer = self.begin_answer(data, is_authenticated=is_authenticated)
+        return answer if isinstance(answer, dict) else await answer
+
+    def begin_answer(
+        self, data: bytes, *, is_authenticated: bool = True
+    ) -> dict[str, Any] | Coroutine[Any, Any, dict[str, Any]]:
+        """The same, at once if it waits for nothing: by the request itself, or a refusal by what is remembered."""
         review = parse_review(data, "AdmissionReview")
         if review.removal is None:
             return answer_review(review, allowed=True, audit={"reason": "not-a-removal"})
         begun = self._clock.boottime()
-        verdict = await self._judge_in_time(review.removal, is_authenticated=is_authenticated)
-        self._observe(review.removal, verdict, self._clock.boottime() - begun)
-        self._log_verdict(review.removal, verdict)
+        verdict = self._judge_at_once(review.removal, is_authenticated=is_authenticated)
+        if verdict:
+            return self._tell_verdict(review, review.removal, verdict, begun)
+        return self._answer_in_time(review, review.removal, begun, is_authenticated=is_authenticated)
+
+    async def _answer_in_time(
+        self, review: Review, removal: Removal, begun: float, *, is_authenticated: bool
+    ) -> dict[str, Any]:
+        verdict = await self._judge_in_time(removal, is_authenticated=is_authenticated)
+        return self._tell_verdict(review, removal, verdict, begun)
+
+    def _tell_verdict(self, review: Review, removal: Removal, verdict: RemovalVerdict, begun: float) -> dict[str, Any]:
+        self._observe(removal, verdict, self._clock.boottime() - begun)
+        self._log_verdict(removal, verdict)
         return answer_review(
             review,
             allowed=verdict.allowed,
@@ -69,9 +87,17 @@ class ReviewService:
             audit={"reason": verdict.reason},
         )
 
-    async def _judge_in_time(self, removal: Removal, *, is_authenticated: bool) -> RemovalVerdict:
+    def _judge_at_once(self, removal: Removal, *, is_authenticated: bool) -> RemovalVerdict | None:
+        """None if something has to be read or recorded before."""
         if exemption := find_request_exemption(removal, self._config):
             return RemovalVerdict(allowed=True, reason=exemption.value)
+        facts = self._facts.recall_removal_facts(removal)
+        verdict = judge_removal(removal, facts, self._now()) if facts else None
+        if verdict is None or verdict.allowed or (verdict.record and is_authenticated):
+            return None
+        return verdict
+
+    async def _judge_in_time(self, removal: Removal, *, is_authenticated: bool) -> RemovalVerdict:
         try:
             async with timeout(ANSWER_SECONDS):
                 return await self._judge(removal, is_authenticated=is_authenticated)

@@ -139,7 +139,8 @@ def _owner_exemptions(pod: Pod, facts: GuardFacts) -> Iterator[Exemption]:
 
 def _bypass_exemptions(pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[Exemption]:
     for _, metadata in _bypass_places(pod, facts):
-        until = _read_time((metadata.annotations or {}).get(GUARD_BYPASS_UNTIL, ""))
+        text = (metadata.annotations or {}).get(GUARD_BYPASS_UNTIL)
+        until = _read_time(text) if text else None
         if until and now < until:
             yield Exemption.BYPASS
 

@@ -20,16 +20,16 @@ def pods_in_front(pod: Pod, policy: GuardPolicy, facts: GuardFacts) -> Sequence[
     first, then those that were asked for first. One that is gone, has no successor of its name, and whose application is
     not recorded counts for every application of the policy.
     """
+    others = [one for one in policy.status.pods if one.is_reserving and one.uid != pod.metadata.uid]
+    if not others:
+        return ()
     uids = {one.metadata.uid for one in facts.pods} | {pod.metadata.uid}
     own = policy.find_pod(pod.metadata.uid)
     mine = (True, *_since(own)) if own and own.is_reserving else (True, _NEVER, "")
     before = [
         (place, one)
-        for one in policy.status.pods
-        if one.is_reserving
-        and one.uid != pod.metadata.uid
-        and (place := (one.uid in uids, *_since(one))) < mine
-        and _is_of_same_group(one, pod, policy, facts)
+        for one in others
+        if (place := (one.uid in uids, *_since(one))) < mine and _is_of_same_group(one, pod, policy, facts)
     ]
     if not before:
         return ()

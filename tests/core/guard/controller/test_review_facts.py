@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from support.guard.reviews import deletion, eviction, facts, pod, policy, state
+from support.guard.reviews import deletion, eviction, facts, held, pod, policy, state
 
 from lastcall.guard.controller.review_service import ReviewService
 from lastcall.model.guard_config import DEFAULTS, GuardConfig
@@ -19,10 +19,15 @@ class Reader:
 
     def __init__(self, remembered, now):
         self.remembered, self.now, self.read = facts(remembered), facts(now), []
+        self.recalled = None
+        """What is known without a question."""
 
     async def read_removal_facts(self, removal, *, fresh):
         self.read.append("all" if fresh else "remembered")
         return self.now if fresh else self.remembered
+
+    def recall_removal_facts(self, removal):
+        return self.recalled
 
     async def read_policies(self, namespace):
         self.read.append("policies")
@@ -84,3 +89,42 @@ def test_a_namespace_that_is_never_guarded_costs_one_read():
     said, read = answer(deletion(WEB), state(WEB), state(WEB, OWN), config)
     assert said["allowed"]
     assert read == ["remembered", "policies"]
+
+
+def begin(review, recalled, *, is_authenticated=True):
+    """The response that is there at once; None if something is waited for."""
+    reader = Reader(state(), state())
+    reader.recalled = facts(recalled)
+
+    async def main():
+        service = ReviewService(reader, reader, virtual.VirtualClock())
+        answer = service.begin_answer(json.dumps(review).encode(), is_authenticated=is_authenticated)
+        if isinstance(answer, dict):
+            return answer["response"]
+        answer.close()
+        return None
+
+    return virtual.run(main())
+
+
+HELD = policy(held("Preparing", lastRequestAt="2999-01-01T00:00:00Z"))
+
+
+def test_a_refusal_that_needs_no_question_is_there_at_once():
+    said = begin(deletion(), state(HELD))
+    assert (said["allowed"], said["status"]["code"], said["auditAnnotations"]["reason"]) == (False, 429, "preparing")
+
+
+def test_an_exemption_that_the_request_shows_is_there_at_once():
+    assert begin(deletion(user={"username": "system:node:node-1"}), state())["allowed"]
+
+
+def test_an_allowance_is_never_there_at_once():
+    """What is remembered may be too old for it."""
+    assert begin(deletion(WEB), state(WEB)) is None
+
+
+def test_what_has_to_be_recorded_is_never_there_at_once():
+    assert begin(deletion(), state()) is None
+    said = begin(deletion(), state(), is_authenticated=False)
+    assert not said["allowed"], "who is not known starts nothing"
