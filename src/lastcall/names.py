@@ -375,6 +375,46 @@ M_WITHDRAWAL = _define_name(
     "lastcall_shutdown_traffic_withdrawal_seconds",
     "histogram: from a pod's announcement at a shutdown until its EndpointSlices are without it",
 )
+M_TRAFFIC_READ = _define_name(
+    "metric",
+    "lastcall_traffic_read_timestamp_seconds",
+    "gauge, at `/metrics/traffic`: the node's time when the page was made, since 1970",
+)
+M_SYNC_QUEUED = _define_name(
+    "metric",
+    "lastcall_proxy_sync_queued_timestamp_seconds",
+    "gauge, at `/metrics/traffic`: when the last change reached the node's kube-proxy, since 1970",
+)
+M_SYNC_FINISHED = _define_name(
+    "metric",
+    "lastcall_proxy_sync_finished_timestamp_seconds",
+    "gauge, at `/metrics/traffic`: when the last synchronization of the node's kube-proxy ended, since 1970",
+)
+M_SYNC_LONGEST = _define_name(
+    "metric",
+    "lastcall_proxy_sync_longest_seconds",
+    "gauge, at `/metrics/traffic`: an upper bound of the duration of its synchronizations",
+)
+M_SYNC_PENDING = _define_name(
+    "metric",
+    "lastcall_proxy_sync_pending_changes",
+    "gauge, at `/metrics/traffic`: changes of endpoints that no synchronization has begun to apply",
+)
+M_PROXY_LATENCY = _define_name(
+    "metric",
+    "lastcall_proxy_latency_seconds",
+    "gauge, at `/metrics/traffic`: so long the node's kube-proxy took to follow 99 % of the changes since it started",
+)
+M_POD_CONNECTIONS = _define_name(
+    "metric",
+    "lastcall_pod_connections",
+    "gauge, at `/metrics/traffic`: established TCP connections to a pod of the node, by its `address`",
+)
+M_CONNECTIONS_COMPLETE = _define_name(
+    "metric",
+    "lastcall_pod_connections_complete",
+    "gauge, at `/metrics/traffic`: 1 if an address without `lastcall_pod_connections` has no connections; 0 if those are unknown",
+)
 M_IDENTITY = _define_name(
     "metric",
     "lastcall_agent_identity_usable",

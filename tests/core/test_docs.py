@@ -28,6 +28,8 @@ from lastcall.manifests import resource_definitions
 from lastcall.model import decoding, guard_config
 from lastcall.model.config_file import field_names
 from lastcall.model.fence_policy_reader import parse_policy as read_policy
+from lastcall.model.node_traffic import NodeTraffic, PodConnections, render_traffic
+from lastcall.model.proxy_sync import ProxySync
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -239,6 +241,7 @@ def test_the_checks_of_doctor_are_named():
 
 def test_every_metric_is_a_name_and_in_the_reference():
     pages = [one.render_text().decode() for one in (AgentMetrics(), ControllerMetrics(), GuardMetrics())]
+    pages.append(render_traffic(NodeTraffic(ProxySync(1, 1, 1), 1.0, PodConnections({"": 1}, True)), 1).decode())
     served = set(re.findall(r"^# TYPE (\S+)", "\n".join(pages), re.MULTILINE))
     served = {name for name in served if not name.endswith("_created")}
     assert served == {name.text for name in names.ALL if name.kind == "metric"}

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from lastcall.adapters.cri.runtime import CriRuntime
 from lastcall.adapters.csi.kubelet_directories import ROOT
 from lastcall.adapters.host.clock import SystemClock
+from lastcall.adapters.host.connections import ConnectionTable
 from lastcall.adapters.kube.metrics_readers import MetricsReaders
 from lastcall.adapters.kube.node_objects import KubeNodeObjects
 from lastcall.adapters.kube.node_shutdown_recorder import NodeShutdownRecorder, RecordingNodeFace
+from lastcall.adapters.kube.proxy_metrics import KubeProxyMetrics
 from lastcall.adapters.kube.secure_metrics import SecureMetrics, SecureMetricsSettings, serve_secure_metrics
+from lastcall.adapters.kube.traffic_page import TRAFFIC_PATH, TrafficPage
 from lastcall.adapters.logind.host_lock import HostLockKeeper, container_pipe
 from lastcall.adapters.logind.lock_keeper import HolderProcessKeeper
 from lastcall.adapters.logind.session import SystemLogind
@@ -168,7 +171,13 @@ class _AgentAssembly:
     async def _serve_secure_metrics(self, own_pods: OwnPodSources) -> None:
         if self._kubelet.secure_metrics:
             readers = MetricsReaders(lambda: own_pods.client, SystemClock())
-            secure = SecureMetrics(self._kubelet.secure_metrics, self._metrics.render_text, readers.judge)
+            traffic = TrafficPage(KubeProxyMetrics(), ConnectionTable().count_connections, SystemClock())
+            secure = SecureMetrics(
+                self._kubelet.secure_metrics,
+                self._metrics.render_text,
+                readers.judge,
+                more={TRAFFIC_PATH: traffic.render_text},
+            )
             await self._opened.enter_async_context(serve_secure_metrics(secure))
 
     async def _open_records(self, own_pods: OwnPodSources) -> NodeShutdownRecorder:

@@ -1,4 +1,4 @@
-"""``ports.cluster.PodEndpoints``: the EndpointSlices of a node's pods, watched while the node shuts down.
+"""``ports.cluster.PodEndpoints`` and ``ports.traffic.NamespaceSlices``: EndpointSlices, watched while pods leave.
 
 EndpointSlices cannot be selected by node, so all slices of the pods' namespaces are read. At other times no agent
 watches them: with one watch for each node, every change of a slice would be sent as often as there are nodes.
@@ -7,7 +7,7 @@ watches them: with one watch for each node, every change of a slice would be sen
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 from lastcall.adapters.kube.client import Client
@@ -36,6 +36,7 @@ class KubePodEndpoints:
         self._random = random
         self._namespaces: dict[str, asyncio.Task[None]] = {}
         self._ready: dict[str, TrafficTargets] = {}
+        self._slices: dict[str, Sequence[EndpointSlice]] = {}
         self._changed = Signal()
 
     def start(self, namespaces: Iterable[str]) -> None:
@@ -49,6 +50,10 @@ class KubePodEndpoints:
         ready = self._ready.get(pod.metadata.namespace)
         return None if ready is None else ready.includes(pod)
 
+    def slices_of(self, namespace: str) -> Sequence[EndpointSlice] | None:
+        """None also without the rights."""
+        return self._slices.get(namespace)
+
     def next_change(self) -> "asyncio.Future[None]":
         """Done at the next list or change of any started namespace."""
         return self._changed.next()
@@ -59,6 +64,7 @@ class KubePodEndpoints:
         self._namespaces.clear()
         await cancel_and_wait(*tasks)
         self._ready.clear()
+        self._slices.clear()
 
     async def _follow(self, namespace: str) -> None:
         client = self._find_client()
@@ -69,9 +75,10 @@ class KubePodEndpoints:
                 async for change in changes:
                     synced = synced or change.kind is ChangeKind.SYNCED
                     if synced:
-                        self._set_ready(namespace, find_targets(informer.objects.values()))
+                        self._set_slices(namespace, [*informer.objects.values()])
         else:
-            self._set_ready(namespace, TrafficTargets())
+            self._ready[namespace] = TrafficTargets()
+            self._changed.set()
 
     async def _list_once(self, client: Client, namespace: str) -> bool:
         """The first look, for which SIGTERMs wait; returns whether the rights are there.
@@ -79,7 +86,7 @@ class KubePodEndpoints:
         A failure that may pass is left to the informer, which lists again before it watches.
         """
         try:
-            self._set_ready(namespace, find_targets((await client.list(_SLICES, namespace=namespace)).items))
+            self._set_slices(namespace, (await client.list(_SLICES, namespace=namespace)).items)
         except ApiNotPermitted as error:
             log.info("no SIGTERM waits for EndpointSlices in %s: %s", namespace, error)
             return False
@@ -87,6 +94,7 @@ class KubePodEndpoints:
             log.debug("EndpointSlices in %s: %s", namespace, error)
         return True
 
-    def _set_ready(self, namespace: str, found: TrafficTargets) -> None:
-        self._ready[namespace] = found
+    def _set_slices(self, namespace: str, found: Sequence[EndpointSlice]) -> None:
+        self._slices[namespace] = found
+        self._ready[namespace] = find_targets(found)
         self._changed.set()

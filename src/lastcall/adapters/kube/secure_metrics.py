@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +56,8 @@ class SecureMetricsSettings:
 class SecureMetrics:
     """Serves ``page`` at ``/metrics`` to readers whom ``judge`` allows, as long as ``run`` runs.
 
-    ``judge`` gets the bearer token, "" for none. What is wrong is logged once, and tried again each minute, because the
+    ``more`` are pages below ``/metrics`` that are made when they are asked for; the same readers may read them. ``judge``
+    gets the bearer token, "" for none. What is wrong is logged once, and tried again each minute, because the
     kubelet may write its certificate after the agent has started, and replaces it later.
     """
 
@@ -65,9 +66,12 @@ class SecureMetrics:
         settings: SecureMetricsSettings,
         page: Callable[[], bytes],
         judge: Callable[[str], Awaitable[Verdict]],
+        *,
+        more: Mapping[str, Callable[[], Awaitable[bytes]]] | None = None,
     ) -> None:
         self._settings = settings
         self._page = page
+        self._more = dict(more or {})
         self._judge = judge
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -127,14 +131,16 @@ class SecureMetrics:
         words = first.split()
         if len(words) != 3 or words[0] != "GET":
             return _response(400, "only GET\n")
-        if words[1].split("?", 1)[0] != PATH:
-            return _response(404, f"there is: {PATH}\n")
+        path = words[1].split("?", 1)[0]
+        if path not in (PATH, *self._more):
+            return _response(404, "".join(f"there is: {one}\n" for one in (PATH, *self._more)))
         try:
             verdict = await self._judge(bearer_token(headers))
         except LastcallError as error:
             return _response(503, f"the API server cannot be asked who may read: {error}\n")
         if verdict is Verdict.ALLOWED:
-            return _response(200, self._page(), "text/plain; version=0.0.4; charset=utf-8")
+            page = await self._more[path]() if path in self._more else self._page()
+            return _response(200, page, "text/plain; version=0.0.4; charset=utf-8")
         if verdict is Verdict.UNAUTHENTICATED:
             return _response(401, "Unauthorized\n")
         return _response(403, f'the user of this token may not "get" the path {PATH}\n')

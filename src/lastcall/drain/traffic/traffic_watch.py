@@ -1,0 +1,266 @@
+"""Waits until the traffic of departing pods has moved, and learns how long that takes."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+
+from lastcall.aio import OrderedTaskGroup, wait_first
+from lastcall.drain.traffic.departure import (
+    DepartureFacts,
+    DepartureLimits,
+    DepartureStage,
+    DepartureStep,
+    ProxyState,
+    assess_departure,
+)
+from lastcall.drain.traffic.settle_estimate import SettleEstimate, estimate_settle_time
+from lastcall.errors import LastcallError
+from lastcall.model.node_traffic import NodeTraffic
+from lastcall.model.proxy_sync import judge_sync
+from lastcall.model.slice_places import SlicePlace, find_places, merge_places
+from lastcall.ports.node import Clock
+from lastcall.ports.traffic import NamespaceSlices, TrafficReader
+
+MOST_NODES = 50
+"""So many nodes are asked at most; the settle time stands for the others."""
+POLL_SECONDS = 0.5
+"""Seconds between two readings of a node."""
+
+
+class DepartingPod(NamedTuple):
+    """A pod that is about to be evicted. ``terminates``: it is being deleted already, so nothing was seen before."""
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+    address: str
+    terminates: bool = False
+
+
+class WatchedNode(NamedTuple):
+    """A node whose proxy may send traffic to the pods."""
+
+    name: str
+    ready: bool
+
+
+@dataclass
+class _Departure:
+    pod: DepartingPod
+    began: float
+    place: SlicePlace | None = None
+    was_ready: bool = False
+    seen_ready: bool = False
+    left: float | None = None
+    gone: bool = False
+    heard: dict[str, float] = field(default_factory=dict)
+    followed: dict[str, float] = field(default_factory=dict)
+    step: DepartureStep | None = None
+
+
+class TrafficWatch:
+    """The departures of some pods. ``observe`` gets each delay of a proxy after the slices, in seconds.
+
+    ``settle`` is a configured settle time in seconds, None for a learnt one. ``random`` chooses which nodes are asked.
+    """
+
+    def __init__(
+        self,
+        slices: NamespaceSlices,
+        reader: TrafficReader,
+        *,
+        clock: Clock,
+        random: Random,
+        limits: DepartureLimits | None = None,
+        settle: float | None = None,
+        observe: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        self._slices = slices
+        self._reader = reader
+        self._clock = clock
+        self._random = random
+        self._limits = limits or DepartureLimits()
+        self._settle = settle
+        self._observe = observe
+        self._departures: dict[str, _Departure] = {}
+        self._asked: Sequence[str] = ()
+        self._left_out: Sequence[str] = ()
+        self._unasked = 0
+        self._readings: dict[str, NodeTraffic] = {}
+        self._latencies: dict[str, float] = {}
+        self._delays: list[float] = []
+
+    async def begin(self, pods: Iterable[DepartingPod], nodes: Iterable[WatchedNode]) -> None:
+        """Watches the pods' slices, and reads each node once. Call it before the pods are evicted.
+
+        It returns when the slices are listed, after ``POLL_SECONDS`` times 10 at the latest.
+        """
+        now = self._clock.boottime()
+        added = [one for one in pods if one.uid not in self._departures]
+        self._departures |= {one.uid: _Departure(one, now, was_ready=one.terminates) for one in added}
+        self._choose_nodes(list(nodes))
+        self._slices.start({one.namespace for one in added})
+        await self._read_nodes()
+        until = now + 10 * POLL_SECONDS
+        while any(self._slices.slices_of(one.namespace) is None for one in added) and self._clock.boottime() < until:
+            await wait_first(self._slices.next_change(), self._clock.sleep(until - self._clock.boottime()))
+        self._look_at_slices()
+
+    def mark_gone(self, uid: str) -> None:
+        """The pod's object does not exist any more."""
+        if uid in self._departures:
+            self._departures[uid].gone = True
+
+    @property
+    def steps(self) -> Mapping[str, DepartureStep]:
+        """What each pod's traffic waits for, by uid, as last assessed."""
+        return {uid: one.step for uid, one in self._departures.items() if one.step}
+
+    @property
+    def settle_time(self) -> SettleEstimate:
+        """The settle time that counts now."""
+        if self._settle is not None:
+            return SettleEstimate(self._settle, "configured")
+        return estimate_settle_time(self._latencies.values(), self._delays)
+
+    async def wait_until_moved(
+        self, on_change: Callable[[DepartingPod, DepartureStep], None] = lambda *_: None
+    ) -> Mapping[str, DepartureStep]:
+        """Returns the last step of each pod as soon as the traffic of all has moved, or limits have passed."""
+        while not self._assess(on_change):
+            heard = self._slices.next_change()
+            await wait_first(heard, self._clock.sleep(POLL_SECONDS))
+            self._look_at_slices()
+            if any(one.left is not None for one in self._pending()):
+                await self._read_nodes()
+        return self.steps
+
+    async def close(self) -> None:
+        """Ends the watches of slices."""
+        await self._slices.stop()
+
+    # -- what is read --------------------------------------------------------------------------------------------------
+
+    def _choose_nodes(self, nodes: Sequence[WatchedNode]) -> None:
+        """Those of the pods first, since their agents know the connections, then others by chance."""
+        own = {one.pod.node for one in self._departures.values()}
+        ready = [one.name for one in nodes if one.ready]
+        first = [name for name in ready if name in own][:MOST_NODES]
+        others = [name for name in ready if name not in first]
+        more = min(MOST_NODES - len(first), len(others))
+        self._asked = sorted([*first, *self._random.sample(others, more)])
+        self._unasked = len(others) - more
+        self._left_out = sorted(one.name for one in nodes if not one.ready)
+
+    async def _read_nodes(self) -> None:
+        group = OrderedTaskGroup()
+        for node in self._asked:
+            group.start(self._read_node(node), f"traffic of {node}")
+        try:
+            await group.join()
+        finally:
+            await group.cancel()
+        for departure in self._pending():
+            self._judge_proxies(departure)
+
+    async def _read_node(self, node: str) -> None:
+        try:
+            found = await self._reader.read_traffic(node)
+        except LastcallError:
+            self._readings.pop(node, None)
+            return
+        self._readings[node] = found
+        if found.latency is not None:
+            self._latencies[node] = found.latency
+
+    def _look_at_slices(self) -> None:
+        for namespace in sorted({one.pod.namespace for one in self._pending()}):
+            slices = self._slices.slices_of(namespace)
+            departures = [one for one in self._pending() if one.pod.namespace == namespace]
+            places = find_places(slices or (), [one.pod.uid for one in departures])
+            for one in departures:
+                self._note_place(one, None if slices is None else places[one.pod.uid])
+
+    def _note_place(self, one: _Departure, place: SlicePlace | None) -> None:
+        one.place = place if place is None or one.place is None else merge_places(one.place, place)
+        if place is None:
+            return
+        one.seen_ready = one.seen_ready or bool(place.ready)
+        one.was_ready = one.was_ready or one.seen_ready
+        if place.ready:
+            one.left = None
+        elif one.was_ready and one.left is None:
+            one.left = self._clock.boottime()
+            one.heard.clear()
+
+    def _judge_proxies(self, one: _Departure) -> None:
+        if one.left is None:
+            return
+        now = self._clock.boottime()
+        for node in self._asked:
+            reading = self._readings.get(node)
+            if node in one.followed or reading is None or reading.sync is None:
+                continue
+            verdict = judge_sync(reading.sync, one.left, now=now, heard_since=one.heard.get(node))
+            if not verdict.heard:
+                one.heard.pop(node, None)
+                continue
+            one.heard.setdefault(node, now)
+            if verdict.followed:
+                one.followed[node] = now
+                self._learn_delay(max(reading.sync.finished - one.left, 0.0))
+
+    def _learn_delay(self, seconds: float) -> None:
+        self._delays.append(seconds)
+        self._observe(seconds)
+
+    # -- what it means -------------------------------------------------------------------------------------------------
+
+    def _pending(self) -> Sequence[_Departure]:
+        moved = DepartureStage.MOVED
+        return [one for one in self._departures.values() if one.step is None or one.step.stage is not moved]
+
+    def _assess(self, on_change: Callable[[DepartingPod, DepartureStep], None]) -> bool:
+        """Whether the traffic of all pods has moved."""
+        for one in self._pending():
+            step = assess_departure(self._facts(one), self._limits, self._clock.boottime())
+            if one.step is None or (step.stage, step.why) != (one.step.stage, one.step.why):
+                on_change(one.pod, step)
+            one.step = step
+        return not self._pending()
+
+    def _facts(self, one: _Departure) -> DepartureFacts:
+        reading = self._readings.get(one.pod.node)
+        connections = reading.connections.count_of(one.pod.address) if reading and reading.connections else None
+        return DepartureFacts(
+            began=one.began,
+            place=one.place,
+            was_ready=one.was_ready,
+            left=one.left,
+            proxies=self._proxy_states(one),
+            unasked=self._unasked,
+            settle=self.settle_time.seconds,
+            connections=connections,
+            gone=one.gone,
+        )
+
+    def _proxy_states(self, one: _Departure) -> Mapping[str, ProxyState]:
+        """A proxy that follows no slice of the pod is not waited for.
+
+        If it was not seen when the pod left its slices, no time of a proxy proves anything: the settle time counts.
+        """
+        states = dict.fromkeys(self._left_out, ProxyState.LEFT_OUT)
+        unseen = one.pod.terminates and not one.seen_ready
+        for node in self._asked:
+            reading = self._readings.get(node)
+            if node in one.followed:
+                states[node] = ProxyState.FOLLOWED
+            elif reading is None or reading.sync is None or unseen:
+                states[node] = ProxyState.SILENT
+            elif one.place is not None and not one.place.proxied:
+                states[node] = ProxyState.FOLLOWED
+            else:
+                states[node] = ProxyState.LATE
+        return states

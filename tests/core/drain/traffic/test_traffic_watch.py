@@ -1,0 +1,156 @@
+"""The traffic of departing pods, watched in virtual time."""
+
+import pytest
+from support.traffic.virtual_traffic import SYNC_SECONDS, TrafficWorld, play
+
+from lastcall.drain.traffic.departure import DepartureLimits, DepartureStage
+from lastcall.drain.traffic.settle_estimate import DEFAULT_SECONDS
+from lastcall.drain.traffic.traffic_watch import MOST_NODES, POLL_SECONDS, WatchedNode
+
+SLICES, PROXIES, CONNECTIONS, MOVED = DepartureStage
+
+
+def only(steps):
+    [step] = steps.values()
+    assert step.stage is MOVED
+    return step
+
+
+def test_the_last_proxy_counts():
+    async def scene():
+        world = TrafficWorld()
+        world.nodes.delays, world.nodes.connections = {"n1": 8.0, "n2": 1.0}, 0
+        await world.begin("a")
+        seconds, steps = await world.moved((2, world.leave))
+        assert 2 + 8 + SYNC_SECONDS <= seconds <= 2 + 8 + 2 * SYNC_SECONDS + 2 * POLL_SECONDS
+        assert only(steps).why == "its traffic has moved"
+        assert world.changes == [("a", SLICES), ("a", PROXIES), ("a", PROXIES), ("a", PROXIES), ("a", MOVED)]
+        assert sorted(world.observed) == pytest.approx([SYNC_SECONDS, 1 + SYNC_SECONDS, 8 + SYNC_SECONDS], abs=0.01)
+        assert world.watch.settle_time.seconds == pytest.approx(1.25 * (8 + SYNC_SECONDS), abs=0.1)
+
+    play(scene)
+
+
+def test_a_node_that_does_not_answer_is_covered_by_the_settle_time():
+    async def scene():
+        world = TrafficWorld()
+        world.nodes.silent, world.nodes.latency, world.nodes.connections = {"n2"}, 6.0, 0
+        await world.begin("a")
+        seconds, _ = await world.moved((1, world.leave))
+        assert 7 <= seconds <= 7 + POLL_SECONDS
+
+    play(scene)
+
+
+def test_a_node_that_is_not_ready_is_named_and_not_waited_for():
+    async def scene():
+        world = TrafficWorld(count=2)
+        world.nodes.connections = 0
+        world.watched.append(WatchedNode("lost", False))
+        await world.begin("a")
+        seconds, steps = await world.moved((1, world.leave))
+        assert seconds <= 1 + 2 * SYNC_SECONDS + 2 * POLL_SECONDS
+        assert only(steps).why == "lost are not Ready and left out"
+        assert "lost" not in world.nodes.asked
+
+    play(scene)
+
+
+def test_of_5000_nodes_fifty_are_asked_and_the_settle_time_stands_for_the_others():
+    async def scene():
+        world = TrafficWorld(count=5000)
+        world.nodes.connections = 0
+        await world.begin("a", "b", "c")
+        seconds, steps = await world.moved((1, world.leave))
+        assert seconds < 1 + DEFAULT_SECONDS  # what was seen is shorter than the default
+        assert {step.stage for step in steps.values()} == {MOVED}
+        assert len(set(world.nodes.asked)) == MOST_NODES
+        assert "n0" in world.nodes.asked
+        assert len(world.nodes.asked) <= MOST_NODES * (2 + seconds / POLL_SECONDS)
+        assert len(world.observed) == 3 * MOST_NODES
+
+    play(scene)
+
+
+def test_open_connections_are_waited_for_and_a_pod_that_is_gone_has_none():
+    async def scene():
+        world = TrafficWorld()
+        world.nodes.connections = 4
+        await world.begin("a")
+        seconds, steps = await world.moved((1, world.leave), (9, lambda: world.watch.mark_gone("a")))
+        assert 10 <= seconds <= 10 + POLL_SECONDS
+        assert ("a", CONNECTIONS) in world.changes
+        assert not only(steps).cut_short
+
+    play(scene)
+
+
+def test_connections_that_stay_end_the_wait_at_its_limit():
+    async def scene():
+        world = TrafficWorld(limits=DepartureLimits(connections=20))
+        world.nodes.connections = 4
+        await world.begin("a")
+        seconds, steps = await world.moved((1, world.leave))
+        assert 21 <= seconds <= 21 + POLL_SECONDS
+        assert only(steps).cut_short
+
+    play(scene)
+
+
+def test_a_pod_that_stays_in_its_slices_ends_the_wait_at_its_limit():
+    async def scene():
+        world = TrafficWorld(limits=DepartureLimits(slices=10))
+        await world.begin("a")
+        seconds, steps = await world.moved()
+        assert 10 <= seconds <= 10 + POLL_SECONDS
+        assert only(steps).cut_short
+
+    play(scene)
+
+
+def test_a_pod_that_no_slice_names_is_not_waited_for():
+    async def scene():
+        world = TrafficWorld()
+        await world.begin("a", terminating=["b"])
+        seconds, steps = await world.moved()
+        assert (seconds, only(steps).why) == (0, "no Service sends it traffic")
+
+    play(scene)
+
+
+def test_a_drain_that_resumes_waits_for_the_settle_time():
+    """The pod left its slices at an unknown time, so no time of a proxy proves anything."""
+
+    async def scene():
+        world = TrafficWorld()
+        world.nodes.connections = 0
+        await world.begin("a", terminates=True, terminating=["a"])
+        seconds, steps = await world.moved()
+        assert DEFAULT_SECONDS <= seconds <= DEFAULT_SECONDS + POLL_SECONDS
+        assert "publish it until it is gone" in only(steps).why
+
+    play(scene)
+
+
+def test_slices_that_cannot_be_read_are_covered_by_the_settle_time():
+    async def scene():
+        world = TrafficWorld(settle=7.0)
+        world.slices.readable = False
+        await world.begin("a")
+        seconds, steps = await world.moved()
+        assert world.clock.boottime() >= 7.0
+        assert seconds <= 7.0 + POLL_SECONDS
+        assert only(steps).cut_short
+
+    play(scene)
+
+
+def test_headless_slices_are_covered_by_the_settle_time():
+    async def scene():
+        world = TrafficWorld(settle=7.0)
+        world.nodes.connections = 0
+        await world.begin("a", headless=["a"])
+        seconds, _ = await world.moved((1, lambda: world.slices.name("other")))
+        assert 8 <= seconds <= 8 + POLL_SECONDS
+
+    play(scene)

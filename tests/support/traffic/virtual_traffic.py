@@ -1,0 +1,120 @@
+"""Slices and kube-proxies in virtual time: each node hears of a change, and applies it by a synchronization, later."""
+
+import asyncio
+from random import Random
+
+from lastcall.aio import Signal, cancel_and_wait
+from lastcall.drain.traffic.traffic_watch import DepartingPod, TrafficWatch, WatchedNode
+from lastcall.errors import Unavailable
+from lastcall.model.node_traffic import NodeTraffic, PodConnections
+from lastcall.model.proxy_sync import ProxySync
+from lastcall.model.slice_places import HEADLESS, SERVICE_NAME
+from lastcall.model.traffic import EndpointConditions, EndpointSlice, PodReference, SliceEndpoint, SliceMetadata
+from lastcall_lab import virtual
+
+SYNC_SECONDS = 0.2
+ADDRESS = "10.0.0.1"
+
+
+class FakeSlices:
+    """``ports.traffic.NamespaceSlices`` with one slice of the namespace ``default``."""
+
+    def __init__(self):
+        self._changed = Signal()
+        self._found = None
+        self.readable = True
+
+    def start(self, namespaces):
+        self.namespaces = set(namespaces)
+
+    def slices_of(self, namespace):
+        return self._found if self.readable else None
+
+    def next_change(self):
+        return self._changed.next()
+
+    async def stop(self):
+        pass
+
+    def name(self, *uids, terminating=(), headless=()):
+        """These pods are ready; ``terminating`` are pods that publishNotReadyAddresses keeps ready.
+
+        Those of ``headless`` are ready too, and make the slice that of a headless Service.
+        """
+        labels = {SERVICE_NAME: "shop"} | ({HEADLESS: ""} if headless else {})
+        endpoints = [
+            SliceEndpoint(
+                target_ref=PodReference(kind="Pod", uid=uid),
+                conditions=EndpointConditions(ready=True, terminating=uid in terminating),
+            )
+            for uid in (*uids, *terminating, *headless)
+        ]
+        self._found = [EndpointSlice(metadata=SliceMetadata(name="shop-1", labels=labels), endpoints=tuple(endpoints))]
+        self._changed.set()
+
+
+class FakeNodes:
+    """``ports.traffic.TrafficReader``: kube-proxies that follow ``delay`` seconds after the change at ``changed``."""
+
+    def __init__(self, clock):
+        self._clock = clock
+        self.changed = -1000.0
+        self.delays, self.silent, self.connections = {}, set(), None
+        self.latency = None
+        self.asked = []
+
+    async def read_traffic(self, node):
+        self.asked.append(node)
+        if node in self.silent:
+            raise Unavailable(f"{node} does not answer")
+        now, begins = self._clock.boottime(), self.changed + self.delays.get(node, 0.0)
+        done = begins + SYNC_SECONDS <= now
+        sync = ProxySync(
+            queued=self.changed if self.changed <= now else -1000,
+            finished=begins + SYNC_SECONDS if done else -900,
+            longest=SYNC_SECONDS,
+            pending=int(self.changed <= now < begins),
+        )
+        connections = None if self.connections is None else PodConnections({ADDRESS: self.connections}, True)
+        return NodeTraffic(sync, self.latency, connections)
+
+
+class TrafficWorld:
+    """Pods on ``n0`` and nodes n0 and others; ``leave`` takes pods out of the slice."""
+
+    def __init__(self, *, count=3, **options):
+        self.clock = virtual.VirtualClock()
+        self.slices, self.nodes = FakeSlices(), FakeNodes(self.clock)
+        self.observed, self.changes = [], []
+        self.watched = [WatchedNode(f"n{number}", True) for number in range(count)]
+        self.watch = TrafficWatch(
+            self.slices, self.nodes, clock=self.clock, random=Random(1), observe=self.observed.append, **options
+        )
+
+    async def begin(self, *uids, terminates=False, **named):
+        """The pods are named by the slice as the rest says: as ready, if it says nothing."""
+        self.slices.name(*(() if named else uids), "other", **named)
+        pods = [DepartingPod(uid, "default", f"pod-{uid}", "n0", ADDRESS, terminates) for uid in uids]
+        await self.watch.begin(pods, self.watched)
+
+    def leave(self, **how):
+        self.slices.name("other", **how)
+        self.nodes.changed = self.clock.boottime()
+
+    async def moved(self, *later):
+        """The seconds until all has moved, and the steps; ``later`` are (seconds, function) in order."""
+        begun = self.clock.boottime()
+        actions = asyncio.ensure_future(self._act(later))
+        steps = await self.watch.wait_until_moved(lambda pod, step: self.changes.append((pod.uid, step.stage)))
+        await cancel_and_wait(actions)
+        return self.clock.boottime() - begun, steps
+
+    async def _act(self, later):
+        for seconds, function in later:
+            await self.clock.sleep(seconds)
+            function()
+
+
+def play(scene):
+    """Runs ``scene()`` in virtual time."""
+    return virtual.run(scene())
