@@ -22,6 +22,7 @@ import latency
 import machine
 import mutants
 import rest
+import roll
 import simulate
 from figures import HEAD, table
 from nodes import ContainerNode, ProcessNode
@@ -38,6 +39,7 @@ PARTS = (
     "failover",
     "guard",
     guard_states.NAME,
+    roll.NAME,
     "processes",
     "rest",
     "containerd",
@@ -82,6 +84,7 @@ class Bench:
         self.failover_rows = []
         self.guard_rows = []
         self.state_rows = []
+        self.roll_rows = []
         self.told = []
         self.api = chosen.api
         self.left_out = []
@@ -115,6 +118,11 @@ class Bench:
             part = guard_states.GuardStates(quick=self.quick, tell=_tell)
             self.state_rows = await asyncio.to_thread(part.rows)
             self.left_out += part.left_out
+        if roll.NAME in self.parts:
+            part = roll.Roll(quick=self.quick, turns=self.pairs, tell=_tell)
+            self.roll_rows = await part.rows()
+            self.left_out += part.left_out
+            self.told += part.told
         if "mutants" in self.parts:
             self.rows += await asyncio.to_thread(self.mutants.rows)
         if no_logind:
@@ -167,6 +175,7 @@ class Bench:
             (self.failover_rows, failover.HEAD),
             (self.guard_rows, guard.HEAD),
             (self.state_rows, guard_states.HEAD),
+            (self.roll_rows, roll.HEAD),
         )
         verdicts = [row.met for rows, _ in tables for row in rows if row.met is not None]
         yield from machine.describe()

@@ -101,8 +101,9 @@ class HttpLoad:
         if connection:
             try:
                 return await self._ask_and_keep(*connection)
-            except (EOFError, ConnectionError):
-                pass
+            except (EOFError, ConnectionError) as error:
+                if getattr(error, "partial", b""):
+                    raise  # the answer had begun
         return await self._ask_and_keep(*await self._connect())
 
     async def _ask_and_keep(self, reader, writer):
@@ -110,7 +111,7 @@ class HttpLoad:
         try:
             head = await self._ask(reader, writer)
         finally:
-            if b"Connection: close" in head:
+            if b"connection: close" in head.lower():
                 writer.close()
         return None if writer.is_closing() else (reader, writer)
 
@@ -122,7 +123,8 @@ class HttpLoad:
         writer.write(REQUEST)
         await writer.drain()
         head = await reader.readuntil(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200 "), head
+        if not head.startswith(b"HTTP/1.1 200 "):
+            raise OSError(head.partition(b"\r\n")[0].decode())
         await reader.readexactly(2)
         return head
 

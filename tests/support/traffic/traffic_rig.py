@@ -1,0 +1,220 @@
+"""A shop on the nodes of a lab behind real proxies, under load, while the nodes are emptied one after the other."""
+
+import asyncio
+import contextlib
+from random import Random
+from typing import NamedTuple
+
+from support.kube.kubectl import PROGRAM, Kubectl
+from support.lab.http_load import SERVER, HttpLoad
+from support.lab.real_machines import CLOCK, IMAGE, Lab
+from support.traffic.budget_watcher import BudgetWatcher
+from support.traffic.proxy_feeder import ProxyFeeder
+from support.traffic.real_proxies import KINDS, find_program
+from support.traffic.secure_page import TrafficServers
+
+from lastcall.adapters.kube.pod_endpoints import KubePodEndpoints
+from lastcall.adapters.kube.resources import DEPLOYMENTS, NODES, PODS, SERVICES, dict_resource
+from lastcall.aio import OrderedTaskGroup, cancel_and_wait
+from lastcall.drain.traffic.settle_estimate import sleep_seconds
+from lastcall.drain.traffic.traffic_watch import DepartingPod, TrafficWatch, WatchedNode
+from lastcall.errors import NotFound, TooManyRequests
+from lastcall.manifests.pod_policies import pod_policy_objects
+from lastcall.names import SETTLE_SECONDS
+
+BUDGETS = dict_resource("policy", "v1", "poddisruptionbudgets")
+PORT = 18080
+
+
+class Outcome(NamedTuple):
+    """What a roll of all nodes did to the clients."""
+
+    sent: int
+    lost: list
+    seconds: float
+    least: int
+    """The fewest healthy pods at any instant."""
+
+
+class TrafficRig:
+    """``delays`` are the seconds by which the proxy of each node is late, in order; ``kinds`` their programs, in turn."""
+
+    def __init__(self, directory, *, delays, kinds=tuple(KINDS), replicas=6, least=4, rate=300):
+        self._directory = directory
+        self._delays, self._kinds = delays, kinds
+        self.replicas, self.least, self.rate = replicas, least, rate
+        self.steps = {}
+
+    @contextlib.asynccontextmanager
+    async def up(self):
+        count = len(self._delays)
+        (self._directory / "lab").mkdir()
+        async with Lab(self._directory / "lab", "processes", count=count).up() as self.lab:
+            self.nodes = [f"lab-{number + 1}" for number in range(count)]
+            self.kubectl = Kubectl(self._directory / "lab" / "kubeconfig", self._directory)
+            await self._create_shop()
+            proxies = [KINDS[self._kinds[i % len(self._kinds)]](self._directory / f"p{i}") for i in range(count)]
+            self.feeders = [
+                ProxyFeeder(self.lab.client, proxy, delay) for proxy, delay in zip(proxies, self._delays, strict=True)
+            ]
+            group = OrderedTaskGroup()
+            try:
+                await asyncio.gather(*(one.start() for one in proxies))
+                self._feeding = [group.start(one.run(), f"feeder of {one.proxy.kind}") for one in self.feeders]
+                await self.until_known()
+                async with TrafficServers(self._directory, self.nodes, self.feeders) as self.servers:
+                    yield self
+            finally:
+                await group.cancel()
+                for one in proxies:
+                    await one.stop()
+
+    async def _create_shop(self):
+        container = {
+            "name": "main",
+            "image": IMAGE,
+            "command": ["python3", "-c", SERVER],
+            "ports": [{"containerPort": PORT}],
+            "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1},
+        }
+        labels = {"app": "shop"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+        deployment = {"replicas": self.replicas, "selector": {"matchLabels": labels}, "template": template}
+        ports = [{"name": "http", "port": 80, "targetPort": PORT}]
+        budget = {"minAvailable": self.least, "selector": {"matchLabels": labels}}
+        for kind, spec in (
+            (SERVICES, {"selector": labels, "ports": ports}),
+            (BUDGETS, budget),
+            (DEPLOYMENTS, deployment),
+        ):
+            await self.lab.client.create(kind, {"metadata": {"name": "shop"}, "spec": spec}, namespace="default")
+        await self.until_whole()
+
+    async def until_whole(self):
+        """All replicas are ready, and no other pod is left."""
+
+        async def whole():
+            pods = await self.lab.pods(app="shop")
+            return len(pods) == self.replicas and all(
+                "deletionTimestamp" not in pod["metadata"]
+                and any(
+                    one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", ())
+                )
+                for pod in pods
+            )
+
+        await self.lab.until(whole)
+
+    async def until_known(self):
+        """Every proxy knows exactly the pods that there are."""
+
+        async def known():
+            for task in self._feeding:
+                assert not task.done(), task.exception()
+            uids = {pod["metadata"]["uid"] for pod in await self.lab.pods(app="shop")}
+            return all({one.uid for one in feeder.known} == uids for feeder in self.feeders)
+
+        await self.lab.until(known)
+
+    # -- the ways to empty a node --------------------------------------------------------------------------------------
+
+    async def roll(self, empty, nodes):
+        """Empties each of the nodes in turn by ``empty(node)``, under load."""
+        await self.until_whole()
+        await self.until_known()
+        load = HttpLoad(lambda: [("127.0.0.1", one.proxy.port) for one in self.feeders], rate=self.rate, kept=15)
+        watcher = BudgetWatcher(str(PROGRAM), self.kubectl.environment, "shop", self.least)
+        watching = asyncio.ensure_future(watcher.run())
+        customers = asyncio.ensure_future(load.run())
+        try:
+            await self.lab.until(lambda: asyncio.sleep(0, load.answered > 100 and watcher.least is not None))
+            begun = CLOCK.boottime()
+            for node in nodes:
+                await empty(node)
+            seconds = CLOCK.boottime() - begun
+            answered = load.answered
+            await self.lab.until(lambda: asyncio.sleep(0, load.answered > answered + 100))
+        finally:
+            await cancel_and_wait(customers, watching)
+        assert load.sent == load.answered + len(load.lost)
+        return Outcome(load.sent, load.lost, seconds, watcher.least)
+
+    async def drain_by_kubectl(self, node):
+        """kubectl waits until the pods are gone; then the node is scheduled to again as soon as the shop is whole."""
+        await asyncio.to_thread(self.kubectl, f"drain {node} --ignore-daemonsets --timeout=120s", timeout=150)
+        await self.until_whole()
+        await asyncio.to_thread(self.kubectl, f"uncordon {node}")
+
+    async def drain_by_traffic(self, node):
+        """By the Eviction API; the node counts as empty when its pods are gone and their traffic has moved."""
+        await self._cordon(node, True)
+        pods = [pod for pod in await self.lab.pods(app="shop") if pod["spec"]["nodeName"] == node]
+        watch = self.new_watch()
+        try:
+            await watch.begin(map(departing, pods), [WatchedNode(name, True) for name in self.nodes])
+            moving = asyncio.ensure_future(watch.wait_until_moved())
+            await asyncio.gather(*(self._evict(pod, watch) for pod in pods))
+            self.steps |= await moving
+            self.settle = watch.settle_time
+        finally:
+            await watch.close()
+        await self.until_whole()
+        await self._cordon(node, False)
+
+    async def learn_settle_time(self):
+        """What the agents' pages tell now."""
+        watch = self.new_watch()
+        await watch.begin([], [WatchedNode(name, True) for name in self.nodes])
+        return watch.settle_time
+
+    async def hold_by_policy(self):
+        """Has the pods' SIGTERM wait for the learnt settle time, as an administrator would."""
+        seconds = sleep_seconds(await self.learn_settle_time())
+        for obj in pod_policy_objects():
+            await asyncio.to_thread(self.kubectl, "apply -f -", given=obj)
+        await asyncio.to_thread(self.kubectl, f"label namespace default {SETTLE_SECONDS}={seconds} --overwrite")
+        await asyncio.to_thread(self.kubectl, "rollout restart deployment/shop")
+        await asyncio.to_thread(self.kubectl, "rollout status deployment/shop --timeout=80s")
+        await self.until_whole()
+        return seconds
+
+    def new_watch(self):
+        return TrafficWatch(
+            KubePodEndpoints(lambda: self.lab.client, CLOCK, Random(1)),
+            self.servers.reader,
+            clock=CLOCK,
+            random=Random(1),
+        )
+
+    async def _evict(self, pod, watch):
+        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+        while True:
+            try:
+                await self.lab.client.evict(name, namespace="default", uid=uid)
+                break
+            except TooManyRequests:
+                await asyncio.sleep(0.2)
+        while await self._exists(name, uid):
+            await asyncio.sleep(0.1)
+        watch.mark_gone(uid)
+
+    async def _exists(self, name, uid):
+        try:
+            return (await self.lab.client.get(PODS, name, namespace="default"))["metadata"]["uid"] == uid
+        except NotFound:
+            return False
+
+    async def _cordon(self, node, on):
+        await self.lab.client.patch(NODES, node, {"spec": {"unschedulable": on or None}})
+
+
+def departing(pod):
+    metadata = pod["metadata"]
+    return DepartingPod(
+        metadata["uid"], metadata["namespace"], metadata["name"], pod["spec"]["nodeName"], pod["status"]["podIP"]
+    )
+
+
+def missing_proxies():
+    """The programs that are not on this machine."""
+    return [kind for kind in KINDS if find_program(kind) is None]

@@ -1,0 +1,22 @@
+"""All nodes of a lab are emptied one after the other, behind real proxies that are late, under load."""
+
+import pytest
+from support.traffic.traffic_rig import TrafficRig, missing_proxies
+
+pytestmark = [
+    pytest.mark.timeout(270),
+    pytest.mark.skipif(bool(missing_proxies()), reason=f"not installed: {', '.join(missing_proxies())}"),
+]
+
+
+async def test_requests_are_lost_by_kubectl_and_none_by_waiting_for_traffic(tmp_path):
+    for path in (tmp_path, tmp_path.parent):
+        path.chmod(0o755)
+    async with TrafficRig(tmp_path, delays=[2, 1, 0], replicas=4, least=3, rate=100).up() as rig:
+        by_kubectl = await rig.roll(rig.drain_by_kubectl, rig.nodes[:1])
+        assert by_kubectl.lost, "the state in which the traffic matters"
+        await rig.hold_by_policy()
+        by_traffic = await rig.roll(rig.drain_by_traffic, rig.nodes)
+        assert by_traffic.lost == []
+        assert min(by_kubectl.least, by_traffic.least) >= rig.least
+        assert [step for step in rig.steps.values() if step.cut_short] == []
