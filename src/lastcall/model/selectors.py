@@ -44,9 +44,10 @@ class LabelSelector(Facts, frozen=True):
 
     def selects(self, labels: Mapping[str, str]) -> bool:
         """Whether it selects an object with these labels."""
-        equal = [Requirement(key, "In", (value,)) for key, value in self.match_labels.items()]
-        others = [Requirement(one.key, one.operator.value, one.values) for one in self.match_expressions]
-        return build_matcher([*equal, *others])(labels)
+        if any(labels.get(key) != value for key, value in self.match_labels.items()):
+            return False
+        others = (Requirement(one.key, one.operator.value, one.values) for one in self.match_expressions)
+        return build_matcher(others)(labels)
 
 
 def selector_violations(selector: LabelSelector, field_path: str) -> Iterator[str]:

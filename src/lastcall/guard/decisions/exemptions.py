@@ -72,11 +72,8 @@ def is_bypassed(pod: Pod, facts: GuardFacts, now: datetime) -> bool:
 
 def bypass_warnings(pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[str]:
     """Bypass annotations with a mistake in them, for which they do not count, or with a time that may be one."""
-    for title, metadata in _bypass_places(pod, facts):
-        text = (metadata.annotations or {}).get(GUARD_BYPASS_UNTIL)
-        if not text:
-            continue
-        until = _read_time(text)
+    for kind, name, text in _bypass_annotations(pod, facts):
+        until, title = _read_time(text), f"{kind} {name}"
         if until is None:
             yield f"annotation {GUARD_BYPASS_UNTIL} of {title} does not count: {text!r} is not an RFC 3339 time"
         elif until - now > LONG_BYPASS:
@@ -138,19 +135,25 @@ def _owner_exemptions(pod: Pod, facts: GuardFacts) -> Iterator[Exemption]:
 
 
 def _bypass_exemptions(pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[Exemption]:
-    for _, metadata in _bypass_places(pod, facts):
-        text = (metadata.annotations or {}).get(GUARD_BYPASS_UNTIL)
-        until = _read_time(text) if text else None
+    for _, _, text in _bypass_annotations(pod, facts):
+        until = _read_time(text)
         if until and now < until:
             yield Exemption.BYPASS
 
 
-def _bypass_places(pod: Pod, facts: GuardFacts) -> Iterator[tuple[str, ObjectMetadata | GuardedMetadata]]:
-    yield f"pod {pod.key}", pod.metadata
-    if namespace := facts.namespaces.get(pod.metadata.namespace):
-        yield f"namespace {pod.metadata.namespace}", namespace.metadata
-    if node := facts.nodes.get(pod.spec.node_name):
-        yield f"node {pod.spec.node_name}", node.metadata
+def _bypass_annotations(pod: Pod, facts: GuardFacts) -> Iterator[tuple[str, str, str]]:
+    """Kind and name of what is annotated, and the annotation."""
+    namespace, node = facts.namespaces.get(pod.metadata.namespace), facts.nodes.get(pod.spec.node_name)
+    if text := _bypass_annotation(pod.metadata):
+        yield "pod", pod.key, text
+    if namespace and (text := _bypass_annotation(namespace.metadata)):
+        yield "namespace", pod.metadata.namespace, text
+    if node and (text := _bypass_annotation(node.metadata)):
+        yield "node", pod.spec.node_name, text
+
+
+def _bypass_annotation(metadata: ObjectMetadata | GuardedMetadata) -> str:
+    return metadata.annotations.get(GUARD_BYPASS_UNTIL, "") if metadata.annotations else ""
 
 
 def _read_time(text: str) -> datetime | None:

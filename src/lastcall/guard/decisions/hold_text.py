@@ -1,7 +1,7 @@
 """What a person reads about a pod that is held (pure)."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from lastcall.model.duration import format_elapsed
 from lastcall.model.foreign_text import plain_text
@@ -75,4 +75,4 @@ def _describe_figures(held: HeldPod, policy: GuardPolicy) -> str:
 
 
 def _format_time(at: datetime) -> str:
-    return f"{at:%Y-%m-%dT%H:%M:%SZ}"
+    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -10,13 +10,14 @@ ABANDONED_SECONDS = 1200.0
 SHUTDOWN_SILENCE = 60.0
 """The same for the shutdown of a node, which counts as repeated as long as it is recorded on the Node."""
 
-_CONTROLLERS = "system:serviceaccount:kube-system:"
-_WORKLOADS = ("statefulset-controller", "replicaset-controller")
+_WORKLOAD_CONTROLLERS = frozenset(
+    f"system:serviceaccount:kube-system:{one}" for one in ("statefulset-controller", "replicaset-controller")
+)
 
 
 def is_workload_controller(username: str) -> bool:
     """Whether it is the controller of a kind whose wish can be read again: a StatefulSet or a ReplicaSet."""
-    return username in {_CONTROLLERS + one for one in _WORKLOADS}
+    return username in _WORKLOAD_CONTROLLERS
 
 
 def abandoned_at(held: HeldPod, policy: GuardPolicy) -> datetime | None:
