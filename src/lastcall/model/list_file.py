@@ -9,11 +9,15 @@ from lastcall.model import decoding
 
 
 class FileKind(NamedTuple):
-    """How a kind is read: its apiVersion, the struct, and whether it is namespaced."""
+    """How a kind is read: its apiVersion, the struct, and whether it is namespaced.
+
+    ``any_version``: objects of other versions of its group are read too, because the fields are the same in them.
+    """
 
     version: str
     type: Any
     namespaced: bool = False
+    any_version: bool = False
 
     @property
     def group(self) -> str:
@@ -110,7 +114,7 @@ class _ListReader:
             return False
         placed = _with_namespace(value) if kind.namespaced else value
         found, violations = decoding.convert_readable(placed, kind.type)
-        if version != kind.version:
+        if version != kind.version and not kind.any_version:
             violations.append(f"apiVersion: {decoding.quote_value(version)}: must be {kind.version}")
         if found is not None and not violations:
             violations += self._find_duplicate(name, *_object_key(placed, kind))

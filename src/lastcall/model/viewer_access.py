@@ -7,8 +7,17 @@ own ClusterRole ``view``, bound in its namespace, suffices.
 VERBS = ("get", "list")
 
 VIEWED: dict[str, tuple[str, ...]] = {
-    "": ("namespaces", "nodes", "persistentvolumeclaims", "persistentvolumes", "pods", "services"),
+    "": (
+        "namespaces",
+        "nodes",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "pods",
+        "replicationcontrollers",
+        "services",
+    ),
     "apps": ("daemonsets", "deployments", "replicasets", "statefulsets"),
+    "autoscaling": ("horizontalpodautoscalers",),
     "batch": ("jobs",),
     "coordination.k8s.io": ("leases",),
     "discovery.k8s.io": ("endpointslices",),

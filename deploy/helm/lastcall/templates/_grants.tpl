@@ -1221,6 +1221,7 @@
   - persistentvolumeclaims
   - persistentvolumes
   - pods
+  - replicationcontrollers
   - services
   verbs:
   - get
@@ -1232,6 +1233,13 @@
   - deployments
   - replicasets
   - statefulsets
+  verbs:
+  - get
+  - list
+- apiGroups:
+  - autoscaling
+  resources:
+  - horizontalpodautoscalers
   verbs:
   - get
   - list

@@ -1,0 +1,176 @@
+"""``lastcall drain``: what emptying nodes would evict, in which order, and what stands in the way."""
+
+import asyncio
+import gc
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from lastcall.cli import cluster_access, options
+from lastcall.cli.options import TimeParam
+from lastcall.errors import InvalidInput
+from lastcall.model.decoding import quote_value
+from lastcall.model.foreign_text import plain_text
+
+if TYPE_CHECKING:
+    from lastcall.drain.planning.drain_plan import DrainPlan
+    from lastcall.model.drain_facts import DrainNode
+    from lastcall.model.drain_state_file import DrainState
+    from lastcall.model.label_selector import Matcher
+
+
+@click.command("drain")
+@click.argument("nodes", nargs=-1, metavar="[NODE]...", shell_complete=cluster_access.complete_node)
+@click.option("-l", "--selector", metavar="SELECTOR", help="Nodes with these labels, in place of names.")
+@click.option("--pod-selector", metavar="SELECTOR", help="Only pods with these labels.")
+@click.option("--plan", is_flag=True, help="Say what would happen; nothing is evicted.")
+@click.option("--state", metavar="FILE", help="A List of Nodes, Pods and others; no cluster is asked.")
+@click.option("--now", type=TimeParam(), metavar="TIME", help="When the state was taken.  [default: the present time]")
+@click.option("--force", is_flag=True, help="Also pods without a controller.")
+@click.option("--ignore-daemonsets", is_flag=True, help="Leave pods of DaemonSets where they are.")
+@click.option("--delete-emptydir-data", is_flag=True, help="Also pods with emptyDir volumes, whose data is lost.")
+@click.option("--disable-eviction", is_flag=True, help="Delete pods, which no PodDisruptionBudget holds.")
+@click.option(
+    "--grace-period",
+    type=int,
+    default=-1,
+    show_default=True,
+    metavar="SECONDS",
+    help="For each pod to end; negative: the pod's own.",
+)
+@click.option(
+    "--skip-wait-for-delete-timeout",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Pass over pods that have been deleted for longer; 0: none.",
+)
+@click.option("--ignore-opt-outs", is_flag=True, help="Also what other tools are told to leave alone.")
+@cluster_access.cluster_options
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    *,
+    nodes: tuple[str, ...],
+    selector: str | None,
+    pod_selector: str | None,
+    plan: bool,
+    state: str | None,
+    now: datetime | None,
+    force: bool,
+    ignore_daemonsets: bool,
+    delete_emptydir_data: bool,
+    disable_eviction: bool,
+    grace_period: int,
+    skip_wait_for_delete_timeout: int,
+    ignore_opt_outs: bool,
+    kubeconfig: str | None,
+    context: str | None,
+    output: str,
+) -> None:
+    """What emptying nodes would evict, in which order and how long it takes, and what stands in the way.
+
+    The options that kubectl drain has mean the same. FILE may be - for standard input: what kubectl get
+    nodes,pods,daemonsets,poddisruptionbudgets,... -A -o json gives. Without --state the cluster is read.
+
+    Exit code 0 if nothing stands in the way; 1 if pods are refused or blocked, or the cluster does not answer; 2 if there
+    is no such node, or a file or an option is wrong.
+    """
+    from lastcall.adapters.host.clock import SystemClock
+    from lastcall.drain.planning.drain_case import build_case
+    from lastcall.drain.planning.drain_plan import build_plan
+    from lastcall.model.drain_settings import DrainSettings
+
+    options.require_stdout()
+    _check_usage(nodes, selector, plan=plan, state=state, asks_cluster=bool(kubeconfig or context))
+    settings = DrainSettings(
+        force=force,
+        ignore_daemonsets=ignore_daemonsets,
+        delete_emptydir_data=delete_emptydir_data,
+        disable_eviction=disable_eviction,
+        grace_period=grace_period if grace_period >= 0 else None,
+        skip_wait_for_delete_timeout=skip_wait_for_delete_timeout,
+        ignore_opt_outs=ignore_opt_outs,
+    )
+    chosen, wanted = _read_selector("--selector", selector or ""), _read_selector("--pod-selector", pod_selector or "")
+    gc.disable()  # a file of 5,000 pods makes a million objects, and none of them is garbage
+    try:
+        found = _read_state(state) if state else asyncio.run(_read_cluster(kubeconfig, context))
+        names = _choose_nodes(nodes, found.facts.nodes, chosen if selector else None)
+        moment = now or datetime.fromtimestamp(SystemClock().wall(), UTC)
+        result = build_plan(build_case(found.facts, names, settings, moment, wanted))
+    finally:
+        gc.enable()
+    _print_plan(result, found.warnings, output)
+    ctx.exit(0 if result.is_clear else 1)
+
+
+def _check_usage(
+    nodes: Sequence[str], selector: str | None, *, plan: bool, state: str | None, asks_cluster: bool
+) -> None:
+    """Raises UsageError for options that contradict each other or are missing."""
+    if nodes and selector:
+        raise click.UsageError("cannot specify both a node name and a --selector option")
+    if not nodes and not selector:
+        raise click.UsageError("Missing argument 'NODE' or option '--selector': which nodes?")
+    if state and asks_cluster:
+        raise click.UsageError("--state asks no cluster: leave --kubeconfig and --context out")
+    if not plan:
+        raise click.UsageError("Missing option '--plan': this version says what a drain would do, and evicts nothing.")
+
+
+def _read_selector(option: str, text: str) -> "Matcher":
+    from lastcall.model.label_query import parse_label_query
+    from lastcall.model.label_selector import build_matcher
+
+    try:
+        return build_matcher(parse_label_query(text))
+    except ValueError as error:
+        raise InvalidInput(option, [f"{quote_value(text)}: must be a valid label selector: {error}"]) from error
+
+
+def _read_state(path: str) -> "DrainState":
+    from lastcall.model.drain_state_file import read_drain_state
+
+    return read_drain_state(options.read_content(path), options.source_name(path))
+
+
+async def _read_cluster(kubeconfig: str | None, context: str | None) -> "DrainState":
+    from lastcall.adapters.kube.drain_facts import DrainFactsReader
+
+    async with cluster_access.open_client(kubeconfig, context, manager="lastcall-drain") as client:
+        return await DrainFactsReader(client).read()
+
+
+def _choose_nodes(names: Sequence[str], nodes: "Sequence[DrainNode]", chosen: "Matcher | None") -> list[str]:
+    """The names of the nodes: those that are given, in their order, or those that the selector chooses, by name.
+
+    InvalidInput lists the names without a node.
+    """
+    if chosen is not None:
+        return sorted(node.name for node in nodes if chosen(node.metadata.labels or {}))
+    known = {node.name for node in nodes}
+    given = list(dict.fromkeys(name.removeprefix("nodes/").removeprefix("node/") for name in names))
+    missing = [f"{quote_value(name)}: there is no such node" for name in given if name not in known]
+    if missing:
+        raise InvalidInput("NODE", missing)
+    return given
+
+
+def _print_plan(plan: "DrainPlan", warnings: Sequence[str], output: str) -> None:
+    from lastcall.drain.planning.drain_plan import plan_document
+
+    notes = [f"{note.text} ({note.mend})" for note in plan.notes]
+    for warning in (*warnings, *(notes if output == "json" else ())):
+        click.echo(plain_text(f"warning: {warning}"), err=True)
+    if output == "json":
+        click.echo(json.dumps(plan_document(plan), indent=2, ensure_ascii=False))
+    else:
+        from lastcall.cli.drain_table import draw_plan
+
+        draw_plan(plan, notes)

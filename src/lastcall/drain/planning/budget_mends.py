@@ -1,0 +1,123 @@
+"""Why a PodDisruptionBudget allows no disruption now, whether it ever can, and what a person can do (pure)."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lastcall.drain.planning.covering_budgets import covered_pods
+from lastcall.drain.planning.drain_case import DrainCase, name_pods
+from lastcall.drain.planning.workload_owners import find_workload
+from lastcall.drain.unlocking.surge_choice import SurgeChoice, SurgeMethod, choose_surge
+from lastcall.model.budgets import ALWAYS_ALLOW, Budget, is_ready
+from lastcall.model.drain_facts import DrainPod
+from lastcall.model.surge_facts import SurgeableWorkload, resolve_floor
+
+SYNC_FAILED = "SyncFailed"
+"""The reason of the condition DisruptionAllowed while the disruption controller cannot count the pods."""
+
+
+class BudgetMend(NamedTuple):
+    """Why the budget allows nothing, beyond its numbers, and what can be done."""
+
+    why: str
+    mend: str
+
+
+def mend_budget(budget: Budget, pod: DrainPod, case: DrainCase) -> BudgetMend:
+    """For a budget that allows no disruption now; ``pod`` is one that it covers."""
+    said = budget.status.blocking_condition
+    if said and said.reason == SYNC_FAILED:
+        return BudgetMend(
+            "the disruption controller cannot count its pods",
+            "give its pods a controller with replicas, or the budget minAvailable as a number",
+        )
+    expected = _expected_pods(budget, case)
+    if _never_allows(budget, expected):
+        return _mend_impossible(budget, pod, expected, case)
+    return _mend_unhealthy(budget, case)
+
+
+def _expected_pods(budget: Budget, case: DrainCase) -> int:
+    """As the status has it, else all pods in the facts that it covers."""
+    if budget.status.expected_pods:
+        return budget.status.expected_pods
+    return len([pod for pod in _all_covered(budget, case) if not pod.is_finished])
+
+
+def _never_allows(budget: Budget, expected: int) -> bool:
+    """Whether all expected pods must stay healthy, so that no number of healthy pods allows a disruption."""
+    try:
+        floor = resolve_floor(budget.spec.min_available, budget.spec.max_unavailable, expected)
+    except ValueError:
+        return False
+    return floor >= expected
+
+
+def _mend_impossible(budget: Budget, pod: DrainPod, expected: int, case: DrainCase) -> BudgetMend:
+    spec = budget.spec
+    if spec.max_unavailable is not None:
+        rule = f"maxUnavailable {spec.max_unavailable}"
+    else:
+        rule = f"minAvailable {spec.min_available} of {expected} {'pod' if expected == 1 else 'pods'}"
+    workload = find_workload(pod, case.facts)
+    return BudgetMend(f"it can never allow a disruption: {rule}", _impossible_mend(budget, workload, expected, case))
+
+
+def _impossible_mend(budget: Budget, workload: SurgeableWorkload | None, expected: int, case: DrainCase) -> str:
+    change = "change the budget so that it allows one disruption"
+    name = workload.title if workload else "its pods' controller"
+    raises = budget.spec.max_unavailable is None and not _is_percentage(budget.spec.min_available)
+    replicas = f"raise the replicas of {name} to {_enough_replicas(budget, workload, expected)}" if raises else ""
+    surge = _surge_text(workload, budget, case) if workload else ""
+    return ", or ".join(part for part in (surge, replicas, change) if part)
+
+
+def _surge_text(workload: SurgeableWorkload, budget: Budget, case: DrainCase) -> str:
+    """How one more pod can run for a time; "" if it cannot, or raising the replicas says it already."""
+    found = choose_surge(workload, [budget], case.facts.autoscalers)
+    if not isinstance(found, SurgeChoice):
+        return ""
+    if found.method is SurgeMethod.RESTART:
+        where = f"-n {workload.metadata.namespace}"
+        return (
+            "have the new pod start first: cordon the node, then "
+            f"kubectl rollout restart deployment/{workload.metadata.name} {where}"
+        )
+    return f"raise minReplicas of {found.autoscaler.title}" if found.autoscaler else ""
+
+
+def _enough_replicas(budget: Budget, workload: SurgeableWorkload | None, expected: int) -> int:
+    """One more than must be healthy, of which other workloads' pods may be a part."""
+    needed = budget.spec.min_available
+    own = workload.spec.replicas if workload else expected
+    return own + (int(needed) if needed is not None else expected) - expected + 1
+
+
+def _is_percentage(value: int | str | None) -> bool:
+    return isinstance(value, str)
+
+
+def _mend_unhealthy(budget: Budget, case: DrainCase) -> BudgetMend:
+    ailing = list(_ailing_pods(budget, case))
+    if not ailing:
+        return BudgetMend(
+            f"{budget.status.current_healthy} of {_expected_pods(budget, case)} expected pods are healthy",
+            "wait until its pods are ready",
+        )
+    named = name_pods(ailing)
+    policy = (
+        ""
+        if budget.spec.unhealthy_pod_eviction_policy == ALWAYS_ALLOW
+        else "; unhealthyPodEvictionPolicy: AlwaysAllow lets those that are not ready go"
+    )
+    return BudgetMend(f"not ready: {named}", f"mend these pods: {named}{policy}")
+
+
+def _ailing_pods(budget: Budget, case: DrainCase) -> Iterator[DrainPod]:
+    """Covered pods of all nodes, and of none, that do not count as healthy."""
+    for pod in _all_covered(budget, case):
+        if not pod.is_finished and pod.metadata.deletion_timestamp is None and not is_ready(pod):
+            yield pod
+
+
+def _all_covered(budget: Budget, case: DrainCase) -> list[DrainPod]:
+    return covered_pods(budget, case.by_namespace.get(budget.metadata.namespace, ()))

@@ -1,0 +1,88 @@
+"""How long a drain takes at most if nothing holds it: a sum over waves of pods (pure).
+
+A tier goes in waves. A wave takes as many pods of each budget as the budget allows now, at least one: what holds a budget
+is mended first. It lasts as long as its longest grace period. ``REPLACEMENT_SECONDS`` are added before a wave that needs a
+disruption which the wave before it has used up, until the replacements of that one are ready.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from lastcall.drain.planning.covering_budgets import find_covering
+from lastcall.drain.planning.drain_case import DrainCase
+from lastcall.model.budgets import Budget, EvictionAllowed, decide_eviction
+from lastcall.model.drain_facts import DrainPod, pod_name
+from lastcall.model.drain_settings import DrainSettings
+from lastcall.model.pods import DEFAULT_GRACE, Pod, asked_grace
+
+REPLACEMENT_SECONDS = 30
+"""The assumed time until a replacement is ready."""
+
+_BudgetName = tuple[str, str]
+
+
+def estimate_seconds(case: DrainCase, tiers: Iterable[Sequence[DrainPod]]) -> int:
+    """Seconds until the last pod of the tiers has ended; 0 if there is none."""
+    spends = {} if case.settings.disable_eviction else _list_spends(case)
+    allowed = {_budget_name(one): max(1, one.status.disruptions_allowed) for one in case.facts.budgets}
+    total, before = 0, Counter[_BudgetName]()
+    for tier in tiers:
+        for wave in _split_waves(tier, spends, allowed):
+            used = Counter(name for pod in wave for name in spends.get(pod_name(pod), ()))
+            waits = any(before[name] + count > allowed[name] for name, count in used.items() if before[name])
+            total += max(pod_grace(pod, case.settings) for pod in wave) + (REPLACEMENT_SECONDS if waits else 0)
+            before = used
+    return total
+
+
+def pod_grace(pod: Pod, settings: DrainSettings) -> int:
+    """The seconds that the pod has to end: none if it has finished; those of ``--grace-period``, or its own."""
+    if pod.is_finished:
+        return 0
+    if settings.grace_period is not None:
+        return settings.grace_period
+    own = asked_grace(pod)
+    return DEFAULT_GRACE if own is None else own
+
+
+def _list_spends(case: DrainCase) -> Mapping[tuple[str, str], Sequence[_BudgetName]]:
+    """The budgets that the eviction of each pod is charged to, by the pod's name."""
+    found: dict[tuple[str, str], Sequence[_BudgetName]] = {}
+    for name, budgets in find_covering(case.evicted, case.facts.budgets).items():
+        found[name] = tuple(map(_budget_name, budgets))
+    charged = {pod_name(pod): pod for pod in case.evicted if pod_name(pod) in found}
+    by_name = {_budget_name(one): one for one in case.facts.budgets}
+    return {
+        name: found[name] for name, pod in charged.items() if _is_charged(pod, [by_name[one] for one in found[name]])
+    }
+
+
+def _is_charged(pod: DrainPod, budgets: Sequence[Budget]) -> bool:
+    """Whether the eviction counts in a budget, now or when what holds the budget is mended."""
+    decided = decide_eviction(pod, budgets)
+    return not isinstance(decided, EvictionAllowed) or decided.spends is not None
+
+
+def _split_waves(
+    tier: Sequence[DrainPod],
+    spends: Mapping[tuple[str, str], Sequence[_BudgetName]],
+    allowed: Mapping[_BudgetName, int],
+) -> Iterator[Sequence[DrainPod]]:
+    """Waves in the order of the pods: each takes a pod if all its budgets still allow it."""
+    left = deque(tier)
+    while left:
+        used: Counter[_BudgetName] = Counter()
+        wave, later = [], deque[DrainPod]()
+        for pod in left:
+            budgets = spends.get(pod_name(pod), ())
+            if all(used[name] < allowed[name] for name in budgets):
+                used.update(budgets)
+                wave.append(pod)
+            else:
+                later.append(pod)
+        yield wave
+        left = later
+
+
+def _budget_name(budget: Budget) -> _BudgetName:
+    return budget.metadata.namespace, budget.metadata.name

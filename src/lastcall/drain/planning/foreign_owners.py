@@ -1,0 +1,95 @@
+"""Other programs that already empty, reboot or remove a node of the drain (pure)."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+
+from lastcall.drain.planning.drain_case import DrainCase, DrainNote
+from lastcall.model.drain_facts import DrainNode
+from lastcall.model.drain_objects import MEDIK8S_LEASES, OwnerLease
+from lastcall.names import FAILOVER_ANNOTATION, NODE_SHUTDOWN_MARK
+
+KURED_LOCK = "weave.works/kured-node-lock"
+"""On kured's DaemonSet, as JSON: the node that reboots, or a list of them."""
+
+_TAINTS = {
+    "karpenter.sh/disrupted": "Karpenter disrupts it",
+    "karpenter.sh/disruption": "Karpenter disrupts it",
+    "ToBeDeletedByClusterAutoscaler": "cluster-autoscaler removes it",
+    "DeletionCandidateOfClusterAutoscaler": "cluster-autoscaler is about to remove it",
+}
+_MARKS = {
+    FAILOVER_ANNOTATION: "lastcall controller fails it over",
+    NODE_SHUTDOWN_MARK: "its agent shuts it down",
+    "cluster.x-k8s.io/delete-machine": "Cluster API is to remove its machine",
+}
+_LEAVE = "leave the node to it, or stop it first"
+
+
+def list_owner_notes(case: DrainCase) -> Iterator[DrainNote]:
+    """One note for each program and node."""
+    for node in case.nodes:
+        for owner in _list_owners(node, case):
+            yield DrainNote(text=f"node {node.name}: {owner}", mend=_LEAVE)
+
+
+def _list_owners(node: DrainNode, case: DrainCase) -> Iterator[str]:
+    for key, said in _TAINTS.items():
+        if node.find_taint(key):
+            yield f"{said} (taint {key})"
+    for key, said in _MARKS.items():
+        if key in (node.metadata.annotations or {}):
+            yield f"{said} (annotation {key})"
+    yield from _lease_owners(node, case)
+    for one in case.facts.maintenances:
+        if one.spec.node_name == node.name:
+            yield f"node-maintenance-operator drains it (NodeMaintenance {one.metadata.name}: {one.spec.reason or 'no reason'})"
+    yield from _machine_owners(node, case)
+    yield from _kured_owners(node, case)
+
+
+def _lease_owners(node: DrainNode, case: DrainCase) -> Iterator[str]:
+    for lease in case.facts.leases:
+        place = lease.metadata.namespace, lease.metadata.name
+        if place == (MEDIK8S_LEASES, f"node-{node.name}") and _is_held(lease, case):
+            yield f"{lease.spec.holder_identity} maintains it (Lease {'/'.join(place)})"
+
+
+def _is_held(lease: OwnerLease, case: DrainCase) -> bool:
+    spec = lease.spec
+    if not spec.holder_identity:
+        return False
+    if spec.renew_time is None or spec.lease_duration_seconds is None:
+        return True
+    return case.now < spec.renew_time + timedelta(seconds=spec.lease_duration_seconds)
+
+
+def _machine_owners(node: DrainNode, case: DrainCase) -> Iterator[str]:
+    for machine in case.facts.machines:
+        reference = machine.status.node_ref
+        if reference is None or reference.name != node.name:
+            continue
+        name = f"{machine.metadata.namespace}/{machine.metadata.name}"
+        if machine.metadata.deletion_timestamp is not None:
+            yield f"Cluster API removes its machine (Machine {name})"
+        elif "cluster.x-k8s.io/delete-machine" in (machine.metadata.annotations or {}):
+            yield f"Cluster API is to remove its machine first (annotation of Machine {name})"
+
+
+def _kured_owners(node: DrainNode, case: DrainCase) -> Iterator[str]:
+    for one in case.facts.daemon_sets or ():
+        text = (one.metadata.annotations or {}).get(KURED_LOCK, "")
+        if text and node.name in _locked_nodes(text):
+            yield f"kured reboots it (annotation {KURED_LOCK} of DaemonSet {one.metadata.namespace}/{one.metadata.name})"
+
+
+def _locked_nodes(text: str) -> Iterator[str]:
+    """The nodes in a lock of kured: one, or several with ``concurrency``; none if it cannot be read."""
+    try:
+        lock = json.loads(text)
+    except ValueError:
+        return
+    every = [lock, *(lock.get("locks") or ())] if isinstance(lock, dict) else []
+    for one in every:
+        if isinstance(one, dict) and isinstance(name := one.get("nodeID"), str):
+            yield name

@@ -1,0 +1,176 @@
+"""PodDisruptionBudgets that hold a drain: which, why, and what mends it."""
+
+import pytest
+from support.drain.objects import owned_object, owner_reference, pod_object
+from support.drain.plans import blocked_of, budget_object, plan_of, workload_object
+
+WEB = {"app": "web"}
+
+
+def web(name="p", **more):
+    return owned_object(name, **{"labels": WEB, **more})
+
+
+def holders(*objects, **more):
+    return [
+        (one["by"]["kind"], one["by"]["name"], [pod["name"] for pod in one["pods"]])
+        for one in blocked_of(*objects, **more)
+    ]
+
+
+FREE = {
+    "another namespace": [web(), budget_object(namespace="other")],
+    "another label": [web(labels={"app": "x"}), budget_object()],
+    "no selector": [web(), {**budget_object(), "spec": {"minAvailable": 1}}],
+    "a disruption is allowed": [web(), budget_object(allowed=1)],
+    "one is allowed and three are covered": [web("a"), web("b"), web("c"), budget_object(allowed=1)],
+    "finished": [web(phase="Succeeded"), budget_object()],
+    "pending": [web(phase="Pending"), budget_object()],
+    "terminating": [web(deletion="2026-01-01T11:00:00Z"), budget_object()],
+    "unready and enough others": [web(ready=False), budget_object(healthy=2, desired=2, expected=3)],
+    "unready and AlwaysAllow": [
+        web(ready=False),
+        budget_object(healthy=0, spec={"minAvailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow"}),
+    ],
+    "another node": [web(node="n2"), budget_object()],
+    "a pod that stays": [
+        pod_object(labels=WEB, owner=owner_reference("DaemonSet", "d")),
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "namespace": "n"}},
+        budget_object(),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_no_budget_holds(name):
+    assert holders(*FREE[name], ignore_daemonsets=True) == []
+
+
+HELD = {
+    "spent": ([web(), budget_object()], [("PodDisruptionBudget", "b", ["p"])]),
+    "all pods that it covers": ([web("b"), web("a"), budget_object()], [("PodDisruptionBudget", "b", ["a", "b"])]),
+    "an empty selector covers the whole namespace": (
+        [web("a", labels={}), web("z", namespace="o", labels={}), budget_object(selector={})],
+        [("PodDisruptionBudget", "b", ["a"])],
+    ),
+    "an expression": (
+        [web(), budget_object(selector={"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]})],
+        [("PodDisruptionBudget", "b", ["p"])],
+    ),
+    "stale": ([web(), budget_object(allowed=1, generation=3, observed=2)], [("PodDisruptionBudget", "b", ["p"])]),
+    "never observed": ([web(), budget_object(allowed=1, observed=0)], [("PodDisruptionBudget", "b", ["p"])]),
+    "several, of which one would do": (
+        [web(), budget_object("b1", allowed=5), budget_object("b2", allowed=5)],
+        [("PodDisruptionBudget", "b1", ["p"]), ("PodDisruptionBudget", "b2", ["p"])],
+    ),
+    "refused pods that a mend would evict": (
+        [pod_object(labels=WEB), budget_object()],
+        [("PodDisruptionBudget", "b", ["p"])],
+    ),
+    "alone and together": (
+        [
+            web("both", labels={"app": "web", "tier": "x"}),
+            web("one"),
+            budget_object("b1"),
+            budget_object("b2", allowed=1, selector={"matchLabels": {"tier": "x"}}),
+        ],
+        [("PodDisruptionBudget", "b1", ["both", "one"]), ("PodDisruptionBudget", "b2", ["both"])],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_budgets_hold(name):
+    objects, expected = HELD[name]
+    assert holders(*objects) == expected
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_deletions_pass_budgets_by(name):
+    assert holders(*HELD[name][0], disable_eviction=True) == []
+
+
+def only(*objects, **more):
+    (one,) = blocked_of(*objects, **more)
+    return one["why"], one["mend"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "numbers", "rule"),
+    [
+        ({"minAvailable": 1}, {}, "minAvailable 1 of 1 pod"),
+        ({"minAvailable": "100%"}, {"healthy": 3, "desired": 3, "expected": 3}, "minAvailable 100% of 3 pods"),
+        ({"minAvailable": 4}, {"healthy": 3, "desired": 4, "expected": 3}, "minAvailable 4 of 3 pods"),
+        ({"maxUnavailable": 0}, {"healthy": 3, "desired": 3, "expected": 3}, "maxUnavailable 0"),
+        ({"maxUnavailable": "0%"}, {"healthy": 3, "desired": 3, "expected": 3}, "maxUnavailable 0%"),
+    ],
+)
+def test_a_budget_that_never_allows_a_disruption_is_to_be_changed(spec, numbers, rule):
+    why, mend = only(web(), budget_object(spec=spec, **numbers))
+    assert why.startswith("The disruption budget b needs ")
+    assert why.endswith(f"it can never allow a disruption: {rule}")
+    assert "change the budget" in mend
+
+
+def test_more_replicas_mend_a_number_and_not_a_percentage():
+    deployment = workload_object(replicas=3, strategy={"type": "Recreate"})
+    replica_set = workload_object("ReplicaSet", "web", replicas=3, owner=owner_reference("Deployment", "web"))
+    count = {"healthy": 3, "desired": 3, "expected": 3}
+    mend = only(web(), deployment, replica_set, budget_object(spec={"minAvailable": 3}, **count))[1]
+    assert mend.startswith("raise the replicas of Deployment n/web to 4, or change the budget")
+    for spec in ({"minAvailable": "100%"}, {"maxUnavailable": 0}):
+        assert "replicas" not in only(web(), deployment, replica_set, budget_object(spec=spec, **count))[1]
+
+
+def test_the_new_pod_of_a_single_one_can_start_first():
+    replica_set = workload_object("ReplicaSet", "web", owner=owner_reference("Deployment", "web"))
+    mend = only(web(), workload_object(), replica_set, budget_object())[1]
+    assert "cordon the node, then kubectl rollout restart deployment/web -n n, or raise the replicas" in mend
+
+
+def test_pods_that_are_not_ready_are_named_wherever_they_are():
+    objects = [
+        web("a"),
+        web("b", node="n2", ready=False),
+        web("gone", node="n3", ready=False, phase="Failed"),
+        budget_object(healthy=1, desired=2, expected=3, spec={"minAvailable": 2}),
+    ]
+    why, mend = only(*objects)
+    assert why == "The disruption budget b needs 2 healthy pods and has 1 currently: not ready: n/b"
+    assert mend == "mend these pods: n/b; unhealthyPodEvictionPolicy: AlwaysAllow lets those that are not ready go"
+
+
+def test_a_policy_that_is_set_is_not_advised():
+    spec = {"minAvailable": 2, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
+    objects = [web("a"), web("b", node="n2", ready=False), budget_object(healthy=1, desired=2, expected=3, spec=spec)]
+    assert "AlwaysAllow" not in only(*objects)[1]
+
+
+def test_a_budget_without_a_pod_in_sight_is_waited_for():
+    why, mend = only(web("a"), budget_object(healthy=2, desired=2, expected=3, spec={"minAvailable": 2}))
+    assert why.endswith("2 of 3 expected pods are healthy")
+    assert mend == "wait until its pods are ready"
+
+
+def test_a_status_that_is_older_than_its_spec_is_waited_for():
+    why, mend = only(web(), budget_object(allowed=1, generation=3, observed=2))
+    assert "(observedGeneration 2 of 3)" in why
+    assert mend.startswith("wait until the disruption controller")
+
+
+def test_a_budget_that_cannot_be_counted_says_why():
+    condition = {"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": "no scale"}
+    why, mend = only(web(), budget_object(healthy=0, desired=0, expected=0, conditions=[condition]))
+    assert "failed sync: no scale" in why
+    assert "a controller with replicas" in mend
+
+
+def test_two_budgets_name_each_other():
+    first, second = blocked_of(web(), budget_object("b1"), budget_object("b2"))
+    assert "PodDisruptionBudget b2 covers pod n/p too" in first["why"]
+    assert "PodDisruptionBudget b1 covers pod n/p too" in second["why"]
+    assert "leave one budget for each pod" in first["mend"]
+
+
+def test_blocked_pods_are_evicted_after_the_mends():
+    assert plan_of(web(), budget_object())["evict"] == [[{"namespace": "n", "name": "p"}]]
