@@ -152,6 +152,11 @@ NODES_NAMESPACE = _define_name(
 VIEWER = _define_name(
     "ClusterRole", "lastcall-viewer", "permits what lastcall's commands read of a cluster; bound to nobody by itself"
 )
+METRICS_READER = _define_name(
+    "ServiceAccount",
+    "lastcall-metrics-reader",
+    "in lastcall-system, with a ClusterRole of this name: may read the agents' metrics over TLS",
+)
 WATCHDOG = _define_name(
     "annotation",
     f"{GROUP}/watchdog",

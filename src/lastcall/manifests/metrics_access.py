@@ -5,8 +5,9 @@ A PodMonitor of the Prometheus operator takes a token from a Secret only, so the
 """
 
 from lastcall.manifests.rbac import Object
+from lastcall.names import METRICS_READER
 
-READER = "lastcall-metrics-reader"
+READER = METRICS_READER
 """Name of the ClusterRole, its binding, the ServiceAccount and the Secret with its token."""
 
 _RBAC = "rbac.authorization.k8s.io"

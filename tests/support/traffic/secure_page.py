@@ -27,7 +27,8 @@ class TrafficServers:
         self._group = OrderedTaskGroup()
 
     async def __aenter__(self):
-        authority = self._write_certificate()
+        self._directory.mkdir()
+        authority = write_certificate(self._directory)
         servers = {}
         for node, feeder in zip(self._nodes, self._feeders, strict=True):
             proxy = KubeProxyMetrics(f"http://127.0.0.1:{feeder.metrics_port}")
@@ -49,10 +50,11 @@ class TrafficServers:
     async def _judge(self, token):
         return Verdict.ALLOWED if token == TOKEN else Verdict.FORBIDDEN
 
-    def _write_certificate(self):
-        self._directory.mkdir()
-        authority = certificates.new_authority("rig", now=time.time())
-        pair = certificates.server_certificate("node", ["127.0.0.1"], authority, now=time.time())
-        (self._directory / "kubelet.crt").write_bytes(pair.certificate)
-        (self._directory / "kubelet.key").write_bytes(pair.key)
-        return authority.certificate.decode()
+
+def write_certificate(directory):
+    """A kubelet's certificate and key for 127.0.0.1; returns the authority that has signed it."""
+    authority = certificates.new_authority("rig", now=time.time())
+    pair = certificates.server_certificate("node", ["127.0.0.1"], authority, now=time.time())
+    (directory / "kubelet.crt").write_bytes(pair.certificate)
+    (directory / "kubelet.key").write_bytes(pair.key)
+    return authority.certificate.decode()
