@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pods import CRITICAL, Truth, manifest, names
-from programs import Ear, Program
+from programs import Ear, Program, raise_weight
 
 from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.pods.static_pods import read_directory
@@ -128,7 +128,9 @@ class Node:
             str(where),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,
         )
+        raise_weight(program.pid)
         assert await program.stdout.readline() == b"ready\n"
         await asyncio.sleep(SETTLE)
         program.stdin.write(b"go\n")

@@ -1,10 +1,12 @@
 """Programs of lastcall as an administrator starts them, and the ear of somebody else on the bus."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 from lastcall.adapters.systemd.bus import Bus
 
@@ -27,7 +29,10 @@ class Program:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,
+                start_new_session=True,  # the scheduler's group of its own, as each service of systemd has
             )
+        if arguments[0] == "agent":
+            raise_weight(process.pid)
         return cls(process, log)
 
     async def until_says(self, text, seconds=30.0):
@@ -48,6 +53,12 @@ class Program:
         if self.process.returncode is None:
             self.process.send_signal(number)
             await asyncio.wait_for(self.process.wait(), 30)
+
+
+def raise_weight(pid):
+    """About CPUWeight=1000, as in the agent's unit. The scheduler's group of a session is weighted by its nice value."""
+    with contextlib.suppress(OSError):  # not root, or no such groups
+        Path(f"/proc/{pid}/autogroup").write_text("-10")
 
 
 class Ear:

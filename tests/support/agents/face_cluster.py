@@ -12,7 +12,7 @@ from lastcall.adapters.kube.pod_endpoints import KubePodEndpoints
 from lastcall.adapters.kube.pod_owners import KubePodOwners
 from lastcall.adapters.kube.resources import ENDPOINT_SLICES, LEASES, NODES, PODS, dict_resource
 from lastcall.errors import Unavailable
-from lastcall.graceful.cluster.cluster_node_face import ClusterNodeFace
+from lastcall.graceful.cluster.cluster_node_face import ANNOUNCE_AFTER_SECONDS, ClusterNodeFace
 from lastcall.model.pods import Pod
 from lastcall.model.traffic import TrafficSettings
 from lastcall.ports.node import RunningPod
@@ -90,6 +90,11 @@ class FaceCluster:
         await self.admin.create(NODES, {"metadata": {"name": "n1"}})
         await self.admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, namespace="default")
         await self.admin.create(LEASES, {"metadata": {"name": "n1"}}, namespace="kube-node-lease")
+
+    async def begin_shutdown(self):
+        """The face's, until the Node is announced if the server answers at once."""
+        await self.face.begin_shutdown(100)
+        await self.clock.sleep(2 * ANNOUNCE_AFTER_SECONDS)
 
     async def make_pod(self, name, owner="ReplicaSet", *, uid="u", labels=None, **spec):
         version = "apps/v1" if owner == "StatefulSet" else "v1"

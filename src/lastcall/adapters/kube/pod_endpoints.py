@@ -21,6 +21,9 @@ from lastcall.ports.node import Clock
 
 log = logging.getLogger(__name__)
 
+WATCH_AFTER_SECONDS = 0.02
+"""How long the first SIGTERMs have the CPU after the first look, in seconds: what withdraws pods is written later."""
+
 _SLICES = ENDPOINT_SLICES.with_shape(EndpointSlice)
 
 
@@ -69,6 +72,7 @@ class KubePodEndpoints:
     async def _follow(self, namespace: str) -> None:
         client = self._find_client()
         if client and await self._list_once(client, namespace):
+            await self._clock.sleep(WATCH_AFTER_SECONDS)
             informer = Informer(client, _SLICES, clock=self._clock, random=self._random, namespace=namespace)
             async with contextlib.aclosing(informer.changes()) as changes:
                 synced = False

@@ -31,6 +31,9 @@ LOOK_SECONDS = 0.1
 
 _RETRY = 0.5
 _LOOK = 0.003
+_LOOK_AT_END = 0.015
+"""Seconds between two looks at systemd's jobs; and at a kubelet that has its SIGTERM, for which no pod's SIGTERM waits."""
+
 _JOB_SECONDS = 10.0
 """Seconds for a job of systemd."""
 
@@ -220,7 +223,7 @@ class KubeletService:
                 return
             if self._clock.boottime() >= end:
                 raise TimedOut(f"{self._unit} is still {state.active} after {_STOP_SECONDS:g} s")
-            await self._clock.sleep(_LOOK)
+            await self._clock.sleep(_LOOK_AT_END if state.has_stop_signal else _LOOK)
 
     async def _arm_timer(self, systemd: Units, deadline: float) -> None:
         """Creates the timer only for a shutdown: at other times the machine has none."""

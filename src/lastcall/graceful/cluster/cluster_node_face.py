@@ -40,6 +40,9 @@ AFTER_SIGTERM_SECONDS = 0.02
 """After which the writes of a pod begin whose SIGTERM waits for none of them: new connections to the server would take
 the CPU from the SIGTERMs."""
 
+ANNOUNCE_AFTER_SECONDS = 0.01
+"""How long the Node's announcement leaves the CPU to the stop of the kubelet, and then to the first SIGTERMs, in seconds."""
+
 STOP_SECONDS = 2.0
 """How long the writes to pods wait for the kubelet's end, in seconds."""
 
@@ -112,7 +115,7 @@ class ClusterNodeFace:
         stopping = self._stopping = self._work.start(self._stop_kubelet(deadline), "stop the kubelet")
         self._stopped_by = self._clock.boottime() + STOP_SECONDS
         if self._announcing is None:
-            self._announcing = self._work.start(self._announcement.keep(deadline), "announce the shutdown")
+            self._announcing = self._work.start(self._announce(stopping, deadline), "announce the shutdown")
             self._work.start(self._correct_kubelet(), "correct what a kubelet writes")
         await wait_first(wait_any(stopping), self._kubelet.wait_until_ending())
         if stopping.done() and not stopping.cancelled():
@@ -217,6 +220,13 @@ class ClusterNodeFace:
     async def _stop_kubelet(self, deadline: float) -> None:
         await self._kubelet.begin_shutdown(deadline)
         self._announcement.look_again()
+
+    async def _announce(self, stopping: asyncio.Task[None], deadline: float) -> None:
+        """The SIGTERMs that wait for the kubelet's are sent first, unless that one is late."""
+        ending = self._kubelet.wait_until_ending()
+        if await wait_first(self._clock.sleep(ANNOUNCE_AFTER_SECONDS), wait_any(stopping), ending):
+            await self._clock.sleep(ANNOUNCE_AFTER_SECONDS)
+        await self._announcement.keep(deadline)
 
     async def _correct_kubelet(self) -> None:
         """Repeats what a kubelet that ran during the shutdown has written its own status over."""

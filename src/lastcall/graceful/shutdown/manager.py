@@ -202,6 +202,8 @@ class NodeShutdownManager:
         why = "all phases are over" if phases_over else "the time is over"
         self._recorder.record(LockReleased(at=self._clock.boottime(), why=why))
         self._write_state(ended=self._clock.wall())
+        if self._run:
+            self._run.allow_teardowns()
 
     async def close(self) -> None:
         """Stops this process's work; the next process resumes a shutdown under way."""

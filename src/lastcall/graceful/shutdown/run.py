@@ -7,7 +7,7 @@ of its remaining containers. ``stop`` takes effect between two pods.
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
-from lastcall.aio import OrderedTaskGroup, Signal, cancel_and_wait, wait_any, wait_first
+from lastcall.aio import OrderedTaskGroup, cancel_and_wait, wait_any, wait_first
 from lastcall.graceful.planning import remaining_time
 from lastcall.graceful.planning.time_windows import MINIMUM, PhaseTime, TerminationWindow, phase_time
 from lastcall.graceful.shutdown.adjustable_window import AdjustableWindow
@@ -47,7 +47,7 @@ RELIST_SECONDS = 2.0
 """Seconds between two lists of pods during a phase."""
 
 SANDBOX_DELAY = 1.0
-"""How long the teardown of a sandbox leaves the runtime to the containers that still end, in seconds."""
+"""How long the teardown of a sandbox leaves the runtime to what the machine waits for, in seconds."""
 
 SPEC_SECONDS = 0.25
 """How long a resumed shutdown waits for the specs of pods that no source knows: the agent has only just asked for them."""
@@ -100,7 +100,7 @@ class ShutdownRun:
         self._announcing: asyncio.Future[None] | None = None
         self._stopped = False
         self._changed = asyncio.Event()
-        self._ended = Signal()
+        self._is_released = asyncio.Event()
         self._refreshed = False
         self._is_list_fresh = False
         self._times: dict[str, AdjustableWindow] = {}
@@ -120,6 +120,10 @@ class ShutdownRun:
             self._deadline = deadline
             self._refreshed = True
             self._changed.set()
+
+    def allow_teardowns(self) -> None:
+        """The machine waits no longer, so that the sandboxes that are left may use the runtime. Returns at once."""
+        self._is_released.set()
 
     async def run_phases(self) -> None:
         """Returns when the last phase is over, or promptly after ``stop``."""
@@ -420,7 +424,6 @@ class ShutdownRun:
             if self._is_latest_task(uid):
                 self._roster.mark_containers_ended(uid, going.ended_containers)
                 self._changed.set()
-                self._ended.set()
             teardown = self._sandboxes.start(self._tear_down_sandbox(going), f"sandbox of {live.pod.key}")
             if self._roster.may_serve_sandboxes:
                 await self._wait_at_most(SANDBOX_SECONDS, teardown)
@@ -432,21 +435,15 @@ class ShutdownRun:
             if self._is_latest_task(uid):
                 self._roster.mark_done(uid)
             self._changed.set()
-            self._ended.set()
 
     async def _tear_down_sandbox(self, going: PodTermination) -> None:
-        """Not beside containers that are about to end, unless it needs their pods or others: it would hold them up.
+        """Not beside what the machine waits for, unless it needs pods that are about to end: it would hold that up.
 
         A teardown is as much work for the runtime as the end of the container.
         """
         if not (self._roster.may_serve_sandboxes or self._roster.may_lose_sandbox_servers):
-            await wait_first(self._wait_for_containers(), self._clock.sleep(SANDBOX_DELAY))
+            await wait_first(self._is_released.wait(), self._clock.sleep(SANDBOX_DELAY))
         await going.tear_down_sandbox()
-
-    async def _wait_for_containers(self) -> None:
-        """Returns when the containers of all pods under way have ended."""
-        while not all(map(self._roster.have_containers_ended, self._roster.open_uids)):
-            await self._ended.next()
 
     def _is_latest_task(self, uid: str) -> bool:
         """Whether this task is the pod's latest termination: an older one must not change the newer one's state."""

@@ -329,7 +329,7 @@ async def test_the_lease_is_renewed_until_the_deadline_and_not_after_it(cluster)
 
 @in_cluster
 async def test_a_crash_leaves_a_mark_by_which_another_run_undoes_everything(cluster):
-    await cluster.face.begin_shutdown(100)
+    await cluster.begin_shutdown()
     await cluster.face.close()
     assert (await cluster.node())["spec"]["unschedulable"] is True
     face = cluster.new_face()

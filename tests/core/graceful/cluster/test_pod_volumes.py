@@ -44,7 +44,7 @@ async def detach(cluster, handle="vol-1"):
 
 @in_cluster
 async def test_an_unmounted_pod_goes_and_its_volume_is_released(cluster):
-    await cluster.face.begin_shutdown(100)
+    await cluster.begin_shutdown()
     live = await make_database(cluster)
     assert await cluster.face.report_pod_ended(live, {"main": 0}) is True
     await cluster.face.report_finished()
@@ -154,7 +154,7 @@ async def test_a_name_that_a_kubelet_adds_between_read_and_write_is_not_lost(clu
 
 @in_cluster
 async def test_volumes_of_pods_that_end_together_are_released_together(cluster):
-    await cluster.face.begin_shutdown(100)
+    await cluster.begin_shutdown()
     lives = [await make_database(cluster, f"db-{number}", f"vol-{number}") for number in range(5)]
     cluster.slow = 0.1
     cluster.asked.clear()

@@ -280,22 +280,26 @@ def test_sandboxes_hold_up_only_a_phase_that_may_end_network_or_storage(path, so
 
 
 @pytest.mark.parametrize(
-    ("path", "slow", "expected"),
+    ("path", "slow", "released", "expected"),
     [
-        ("/var/log", 0.5, {"web": 0.5, "agent": 0.5}),
-        ("/var/log", 3.0, {"web": SANDBOX_DELAY, "agent": 3.0}),
-        ("/etc/cni/net.d", 0.5, {"web": 0.0, "agent": 0.5}),
+        ("/var/log", 0.5, True, {"web": 0.5, "agent": 0.5}),
+        ("/var/log", 0.5, False, {"web": SANDBOX_DELAY, "agent": 0.5 + SANDBOX_DELAY}),
+        ("/var/log", 3.0, True, {"web": SANDBOX_DELAY, "agent": 3.0}),
+        ("/etc/cni/net.d", 0.5, True, {"web": 0.0, "agent": 0.5}),
     ],
 )
-def test_a_teardown_waits_for_containers_that_end_unless_it_needs_their_pod(path, slow, expected):
+def test_a_teardown_waits_for_the_release_but_not_long_unless_it_needs_a_pod_that_ends(path, slow, released, expected):
     async def scene(world):
         beside = replace(pod("agent", uid="agent").spec, volumes=(Volume(name="host", host_path=HostPath(path=path)),))
         world.runtime.source = PrioritySource.WATCH
         world.runtime.add(pod("web", uid="web"), {"main": ContainerScript(after_term=0)})
         world.runtime.add(replace(pod("agent", uid="agent"), spec=beside), {"main": ContainerScript(after_term=slow)})
-        async with world.going_down():
-            pass
+        run = world.run()
+        await run.run_phases()
+        if released:
+            run.allow_teardowns()
         await world.clock.sleep(2)
+        await run.abandon()
 
     world = played(scene)
     found = {uid: at - world.began for at, uid in world.runtime.torn_down}
