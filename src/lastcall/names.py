@@ -126,6 +126,14 @@ DRAIN_SURGE = _define_name(
     f"{GROUP}/drain-surge",
     "on a Deployment, ReplicaSet, ReplicationController or HorizontalPodAutoscaler: what a drain has changed for a time, and the value before",
 )
+DRAIN_MARK = _define_name(
+    "annotation",
+    f"{GROUP}/drain",
+    "on a Node, as JSON: who drains it, why, since when, and whether that drain has cordoned it; removed when it is drained",
+)
+OWNER_REASON = _define_name(
+    "annotation", f"{GROUP}/reason", "on a Lease in lastcall-drains: why its holder has the node to itself"
+)
 GUARD_RELEASER = _define_name(
     "user",
     "system:serviceaccount:lastcall-system:lastcall-guard-releaser",
@@ -148,6 +156,11 @@ NODES_NAMESPACE = _define_name(
     "namespace",
     "lastcall-nodes",
     "the namespace of the Leases that agents write; controllers elect their leader in another one",
+)
+DRAINS_NAMESPACE = _define_name(
+    "namespace",
+    "lastcall-drains",
+    "the namespace of the Leases `node-NODE`, each held by whoever drains that node with `lastcall drain`",
 )
 VIEWER = _define_name(
     "ClusterRole", "lastcall-viewer", "permits what lastcall's commands read of a cluster; bound to nobody by itself"
@@ -283,6 +296,24 @@ WARNING_CORDON = _define_name(
     "on a Node that lastcall cordoned because of a rebalance recommendation; removed when that is undone",
 )
 DRAIN_IN_PROGRESS = _define_name("condition", "DrainInProgress", "True on a Node while its pods are removed (KEP-5683)")
+DRAINED = _define_name(
+    "condition", "Drained", "True on a Node whose pods were removed as the last drain was asked to (KEP-5683)"
+)
+DRAIN_STARTED = _define_name(
+    "reason", "LastcallDrainStarted", "of DrainInProgress=True and Drained=False while `lastcall drain` runs"
+)
+DRAIN_COMPLETED = _define_name(
+    "reason", "LastcallDrainCompleted", "of Drained=True: the message has the criteria, such as which pods stay"
+)
+DRAIN_FAILED = _define_name(
+    "reason", "LastcallDrainFailed", "of Drained=False after a drain that failed or ran out of time"
+)
+DRAIN_INTERRUPTED = _define_name(
+    "reason", "LastcallDrainInterrupted", "of Drained=False after a drain that a person or a signal has ended"
+)
+DRAIN_UNCORDONED = _define_name(
+    "reason", "LastcallUncordoned", "of Drained=False after a drain has failed and has uncordoned the Node"
+)
 READY_REASON = _define_name("reason", "KubeletReady", "of the node's Ready=True")
 READY_MESSAGE = _define_name("message", "lastcall's node is ready", "of the node's Ready=True")
 TERMINATED_REASON = _define_name("reason", "Terminated", "of a pod that was terminated because its node shuts down")
@@ -568,6 +599,12 @@ E_RESTORED = _define_name(
     "reason",
     "WebhooksRestored",
     "of an event on the ValidatingWebhookConfiguration `lastcall-guard`: a guard answers again, so deletions are held",
+)
+
+# The events of ``lastcall drain``; those of a Node have the reasons of its conditions.
+E_EVICTED = _define_name("reason", "EvictedByDrain", "of a pod's event: `lastcall drain` evicts or deletes it")
+E_EVICTION_FAILED = _define_name(
+    "reason", "EvictionFailed", "of a pod's event: `lastcall drain` has given it up; the message says why"
 )
 
 # The failover controller's events.

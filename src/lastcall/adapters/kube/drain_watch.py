@@ -1,0 +1,71 @@
+"""``ports.drain.DrainWatch``: one watch of the pods of each node, and one of the nodes."""
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.informer import ChangeKind, Informer, WatchChange
+from lastcall.adapters.kube.resources import NODES, PODS
+from lastcall.aio import Signal, wait_first
+from lastcall.model.drain_facts import DrainNode, DrainPod
+from lastcall.ports.node import Clock
+
+_PODS = PODS.with_shape(DrainPod)
+_NODES = NODES.with_shape(DrainNode)
+
+
+class KubeDrainWatch:
+    """Needs list and watch on pods and nodes. The API server has an index of pods by node."""
+
+    def __init__(self, client: Client, nodes: Sequence[str], clock: Clock, random: Random) -> None:
+        self._names = frozenset(nodes)
+        self._pods = {
+            name: Informer(client, _PODS, clock=clock, random=random, fields=f"spec.nodeName={name}")
+            for name in sorted(self._names)
+        }
+        only = f"metadata.name={nodes[0]}" if len(self._names) == 1 else ""
+        self._nodes = Informer(client, _NODES, clock=clock, random=random, fields=only)
+        self._unlisted = {"", *self._names}
+        self._changed = Signal()
+        self._changes = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """``DrainWatch.is_complete``."""
+        return not self._unlisted
+
+    @property
+    def failure(self) -> str:
+        """``DrainWatch.failure``."""
+        every = [self._nodes.failure, *(one.failure for one in self._pods.values())]
+        return next((str(failure) for failure in every if failure is not None), "")
+
+    @property
+    def pods(self) -> Iterable[DrainPod]:
+        """``DrainWatch.pods``."""
+        return [pod for one in self._pods.values() for pod in one.objects.values()]
+
+    @property
+    def nodes(self) -> Mapping[str, DrainNode]:
+        """``DrainWatch.nodes``."""
+        return {key.name: node for key, node in self._nodes.objects.items() if key.name in self._names}
+
+    async def wait_for_change(self, seen: int) -> int:
+        """``DrainWatch.wait_for_change``."""
+        while self._changes == seen:
+            await self._changed.next()
+        return self._changes
+
+    async def run(self) -> None:
+        """``DrainWatch.run``."""
+        follow = [self._follow(name, one.changes()) for name, one in self._pods.items()]
+        await wait_first(self._follow("", self._nodes.changes()), *follow)
+
+    async def _follow(self, name: str, changes: AsyncGenerator[WatchChange[Any], None]) -> None:
+        async for change in changes:
+            if change.kind is ChangeKind.SYNCED:
+                self._unlisted.discard(name)
+            if name or change.kind is ChangeKind.SYNCED or change.key.name in self._names:
+                self._changes += 1
+                self._changed.set()

@@ -1,0 +1,1 @@
+"""What a drain does next with its nodes and their pods (pure)."""

@@ -1,0 +1,57 @@
+"""What an error of the API server means for the eviction or deletion of a pod (pure)."""
+
+from typing import Any
+
+from lastcall.drain.decisions.pod_progress import AnswerKind, PodAnswer
+from lastcall.errors import (
+    ApiFailure,
+    ApiNotPermitted,
+    Conflict,
+    LastcallError,
+    NotFound,
+    TooManyRequests,
+    Unavailable,
+)
+from lastcall.model.budgets import SEVERAL
+
+NAMESPACE_TERMINATING = "NamespaceTerminating"
+"""The cause of a Forbidden in a namespace that is being deleted: its pods are deleted anyway."""
+
+
+def read_answer(error: LastcallError | None) -> PodAnswer:
+    """The meaning of an error; None is a success.
+
+    kubectl fails a pod by an error 500 or a broken connection. Here it is asked for again: the precondition on its
+    uid makes a second request harmless. What fails at once is what would fail again.
+    """
+    if error is None:
+        return PodAnswer(kind=AnswerKind.ACCEPTED)
+    if isinstance(error, NotFound) or (isinstance(error, Conflict) and "UID in precondition" in str(error)):
+        return PodAnswer(kind=AnswerKind.GONE)
+    if SEVERAL in str(error):
+        return PodAnswer(kind=AnswerKind.FAILED, message=str(error))
+    if _waits(error):
+        after = error.retry_after if isinstance(error, TooManyRequests) else None
+        by_webhook = isinstance(error, ApiFailure) and error.is_by_webhook
+        return PodAnswer(kind=AnswerKind.REFUSED, message=_whole_text(error), retry_after=after, by_webhook=by_webhook)
+    return PodAnswer(kind=AnswerKind.FAILED, message=str(error))
+
+
+def _waits(error: LastcallError) -> bool:
+    if isinstance(error, TooManyRequests | Unavailable | Conflict):
+        return True
+    return isinstance(error, ApiNotPermitted) and any(
+        cause.get("reason") == NAMESPACE_TERMINATING for cause in _list_causes(error)
+    )
+
+
+def _whole_text(error: LastcallError) -> str:
+    """The message, and what the causes add to it: there a budget says how many pods it needs and has."""
+    causes = _list_causes(error) if isinstance(error, ApiFailure) else []
+    said = [str(cause.get("message") or "") for cause in causes]
+    return " ".join([str(error), *(text for text in said if text and text not in str(error))])
+
+
+def _list_causes(error: ApiFailure) -> list[dict[str, Any]]:
+    causes = error.details.get("causes")
+    return [one for one in causes if isinstance(one, dict)] if isinstance(causes, list) else []

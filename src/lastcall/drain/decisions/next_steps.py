@@ -1,0 +1,170 @@
+"""The next steps of a drain, given its course and the time (pure).
+
+The order is: own all nodes, cordon them, then the pods tier by tier; a node is finished when nothing is left of it. The
+same course gives the same steps, so a run may end after each of them, and another one goes on.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from lastcall.drain.decisions.drain_course import DrainCourse, NodeProgress
+from lastcall.drain.decisions.end_of_time import find_end, steps_at_end
+from lastcall.drain.decisions.pod_progress import PodProgress
+from lastcall.drain.decisions.steps import (
+    CordonNode,
+    DeletePod,
+    DrainDecision,
+    EvictPod,
+    FailPod,
+    FinishNode,
+    NodeOutcome,
+    SkipPod,
+    Step,
+    TakeOwnership,
+)
+
+MOST_REQUESTS = 48
+"""So many requests for pods are under way at once."""
+
+
+def decide_steps(course: DrainCourse, now: float) -> DrainDecision:
+    """The next steps."""
+    able = sorted(one.name for one in course.nodes if not one.trouble)
+    if not able and course.pods is None:
+        return _finish_nodes(course, ())
+    if not course.is_owned:
+        return DrainDecision(steps=(TakeOwnership(nodes=tuple(able)),))
+    if waiting := [name for name in able if not course.node(name).is_cordoned]:
+        return DrainDecision(steps=tuple(CordonNode(node=name) for name in waiting))
+    if course.pods is None:
+        return DrainDecision()
+    steps = [*_give_up(course, now)]
+    if not steps and course.is_sure:
+        steps = [*_end_time(course, now)]
+    if not steps and course.is_sure:
+        steps = [*_ask_tier(course, course.pods, now)]
+    if steps:
+        return DrainDecision(steps=tuple(steps), wake_at=_wake_at(course, now))
+    return _finish_nodes(course, course.pods, wake_at=_wake_at(course, now))
+
+
+def _finish_nodes(course: DrainCourse, pods: Sequence[PodProgress], *, wake_at: float | None = None) -> DrainDecision:
+    of_nodes: dict[str, list[PodProgress]] = defaultdict(list)
+    for pod in pods:
+        of_nodes[pod.target.node].append(pod)
+    steps = [
+        _finish_node(node, of_nodes[node.name])
+        for node in course.nodes
+        if node.outcome is None and all(node.trouble or course.is_settled(pod) for pod in of_nodes[node.name])
+    ]
+    is_over = not steps and all(node.outcome for node in course.nodes)
+    return DrainDecision(steps=tuple(steps), wake_at=None if is_over else wake_at, is_over=is_over)
+
+
+def _finish_node(node: NodeProgress, pods: Sequence[PodProgress]) -> FinishNode:
+    failed = [pod for pod in pods if pod.failure]
+    if node.trouble or failed:
+        why = node.trouble or "; ".join(f"{pod.target.key}: {pod.failure}" for pod in failed[:3])
+        more = f"; and {len(failed) - 3} pods more" if len(failed) > 3 and not node.trouble else ""
+        return FinishNode(node=node.name, outcome=NodeOutcome.FAILED, why=why + more)
+    return FinishNode(node=node.name, outcome=NodeOutcome.DRAINED)
+
+
+def _give_up(course: DrainCourse, now: float) -> Iterator[Step]:
+    """Pods of nodes in trouble, pods that others depended on if one of these failed, and those deleted long ago."""
+    troubles = {one.name: one.trouble for one in course.nodes}
+    others_failed = any(pod.failure for pod in course.pods or () if not pod.target.is_depended_on)
+    for pod in course.pods or ():
+        if course.is_settled(pod) or pod.target.uid in course.asked:
+            continue
+        if trouble := troubles[pod.target.node]:
+            yield FailPod(target=pod.target, why=trouble)
+        elif pod.target.is_depended_on and others_failed and not _is_ending(course, pod):
+            yield FailPod(target=pod.target, why="not asked for: pods that depend on it could not be evicted")
+        elif _is_skipped(course, pod, now):
+            limit = course.settings.skip_wait_for_delete_timeout
+            why = f'pod "{pod.target.name}" has DeletionTimestamp older than {limit} seconds, skipping'
+            yield SkipPod(target=pod.target, why=why)
+
+
+def _is_skipped(course: DrainCourse, pod: PodProgress, now: float) -> bool:
+    limit, since = course.settings.skip_wait_for_delete_timeout, course.seen[pod.target.uid].overdue_since
+    return limit > 0 and since is not None and now - since > limit
+
+
+def _end_time(course: DrainCourse, now: float) -> Iterator[Step]:
+    for pod in course.pods or ():
+        if course.is_settled(pod) or pod.target.uid in course.asked:
+            continue
+        end = find_end(course, pod)
+        if end is not None and now >= end:
+            yield from steps_at_end(course, pod, end, now)
+
+
+def _is_ending(course: DrainCourse, pod: PodProgress) -> bool:
+    return pod.accepted_at is not None or course.seen[pod.target.uid].terminating_since is not None
+
+
+def _ask_tier(course: DrainCourse, pods: Sequence[PodProgress], now: float) -> Iterator[Step]:
+    """The requests for pods of the first tier that is not gone."""
+    left = [pod for pod in pods if not course.is_settled(pod)]
+    if not left:
+        return
+    tier = min(pod.target.tier for pod in left)
+    open_ = [
+        pod
+        for pod in left
+        if pod.target.tier == tier and not _is_ending(course, pod) and not _is_over(course, pod, now)
+    ]
+    room = MOST_REQUESTS - len(course.asked)
+    for pod in [*_choose_pods(course, open_, now)][: max(room, 0)]:
+        if course.settings.disable_eviction:
+            yield DeletePod(target=pod.target, grace=course.settings.grace_period)
+        else:
+            yield EvictPod(target=pod.target)
+
+
+def _is_over(course: DrainCourse, pod: PodProgress, now: float) -> bool:
+    end = find_end(course, pod)
+    return end is not None and now >= end
+
+
+def _choose_pods(course: DrainCourse, pods: Iterable[PodProgress], now: float) -> Iterator[PodProgress]:
+    """Those that may be asked for now, one of each workload in turn, so that its budgets go on side by side.
+
+    A budget that refuses one pod of a workload refuses the others too. So as long as the last answer for a workload
+    was a refusal, one pod of it is asked for at a time: the one whose turn is longest ago. A pod that a webhook holds
+    is asked for on its own, because its guard counts the requests for each pod.
+    """
+    groups: dict[str, list[PodProgress]] = defaultdict(list)
+    for pod in pods:
+        groups[pod.target.uid if pod.is_held else pod.target.owner].append(pod)
+    chosen = [[*_choose_of_group(course, group, now)] for group in groups.values()]
+    for turn in range(max(map(len, chosen), default=0)):
+        yield from (group[turn] for group in chosen if turn < len(group))
+
+
+def _choose_of_group(course: DrainCourse, group: Sequence[PodProgress], now: float) -> Iterator[PodProgress]:
+    if not any(pod.refusal for pod in group):
+        yield from (pod for pod in group if pod.target.uid not in course.asked)
+        return
+    if any(pod.target.uid in course.asked for pod in group) or now < max(pod.retry_at for pod in group):
+        return
+    never = float("-inf")
+    yield min(group, key=lambda pod: never if pod.last_asked is None else pod.last_asked)
+
+
+def _wake_at(course: DrainCourse, now: float) -> float | None:
+    """When something is due although nothing happens; what depends on more than one time is looked at each second."""
+    times: list[float] = [] if course.is_sure else [now + 1.0]
+    for pod in course.pods or ():
+        if course.is_settled(pod):
+            continue
+        end = find_end(course, pod)
+        times += [pod.retry_at, *([] if end is None else [end])]
+        skips, since = course.settings.skip_wait_for_delete_timeout, course.seen[pod.target.uid].overdue_since
+        if skips and since is not None:
+            times.append(since + skips + 1e-3)
+        if end is not None and end <= now:
+            times.append(now + 1.0)
+    return min((one for one in times if one > now), default=None)

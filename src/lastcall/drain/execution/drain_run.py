@@ -1,0 +1,396 @@
+"""One run of ``lastcall drain``: takes the steps that are decided, waits for what follows, and decides again."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from lastcall import names
+from lastcall.aio import OrderedTaskGroup, cancel_and_wait, timeout, wait_any
+from lastcall.drain.decisions import node_patches
+from lastcall.drain.decisions.drain_course import DrainCourse, NodeProgress
+from lastcall.drain.decisions.eviction_answers import read_answer
+from lastcall.drain.decisions.next_steps import decide_steps
+from lastcall.drain.decisions.pod_progress import (
+    RETRY_SECONDS,
+    AnswerKind,
+    PodProgress,
+    PodTarget,
+    apply_answer,
+)
+from lastcall.drain.decisions.steps import (
+    CordonNode,
+    DeletePod,
+    EvictPod,
+    FailPod,
+    FinishNode,
+    NodeOutcome,
+    SkipPod,
+    Step,
+    TakeOwnership,
+)
+from lastcall.drain.execution.chosen_pods import PodChooser
+from lastcall.drain.execution.drain_observer import DrainObserver
+from lastcall.drain.execution.node_writer import NodeWriter
+from lastcall.drain.execution.seen_pods import PodSight
+from lastcall.errors import LastcallError
+from lastcall.model.base import Facts
+from lastcall.model.drain_facts import DrainNode
+from lastcall.ports.drain import DrainCluster, DrainEvent, DrainWatch, NodeOwner, NodeOwnership
+from lastcall.ports.node import Clock
+
+_F = TypeVar("_F", NodeProgress, PodProgress)
+
+_GATHER = 0.02
+"""Seconds in which changes are collected before the next decision: many pods change at the same time."""
+
+_MOST_EVENTS = 8
+"""So many Events are written at once: they must not delay evictions."""
+
+_GOODBYE = 5.0
+"""Seconds for what an interrupted run still writes."""
+
+
+class NodeIsOwned(LastcallError):
+    """Somebody else has a node to himself."""
+
+
+class DrainParts(Facts, frozen=True):
+    """The outside of a run."""
+
+    cluster: DrainCluster
+    ownership: NodeOwnership
+    watch: DrainWatch
+    clock: Clock
+    observer: DrainObserver
+
+
+class DrainRun:
+    """``course`` has the nodes, which exist; ``nodes`` are these as they were read at the beginning."""
+
+    def __init__(
+        self,
+        course: DrainCourse,
+        nodes: Sequence[DrainNode],
+        parts: DrainParts,
+        *,
+        writer: NodeWriter,
+        choose: PodChooser,
+        uncordons: bool = False,
+    ) -> None:
+        self.course = course
+        self._nodes, self._parts, self._writer, self._choose, self._uncordons = nodes, parts, writer, choose, uncordons
+        self._clock, self._observer = parts.clock, parts.observer
+        self._sight = PodSight(parts.clock)
+        self._begun = self._clock.boottime()
+        self._spent: Mapping[str, float] = {}
+        self._criteria = ""
+        self._requests = OrderedTaskGroup()
+        self._watching: asyncio.Task[None] | None = None
+        self._keeping: asyncio.Task[NodeOwner] | None = None
+        self._changed = asyncio.Event()
+        self._told: set[str] = set()
+        self._pods: dict[str, PodProgress] = {}
+        self._workloads: dict[str, list[str]] = {}
+        self._writing = asyncio.Semaphore(_MOST_EVENTS)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a node is not drained."""
+        return any(one.outcome is not NodeOutcome.DRAINED for one in self.course.nodes)
+
+    async def run(self) -> None:
+        """Until nothing is left to do. NodeIsOwned, or the API's error, if it cannot begin.
+
+        Cancelled, it says so on the Nodes and releases them; they stay cordoned.
+        """
+        self._look_at(self._nodes)
+        try:
+            await self._take_steps()
+        except BaseException as error:
+            await self._stop_tasks()
+            with contextlib.suppress(TimeoutError):
+                async with timeout(_GOODBYE):
+                    await self._say_goodbye(error)
+            raise
+        finally:
+            await self._stop_tasks()
+            await self._parts.ownership.release()
+
+    async def _take_steps(self) -> None:
+        while True:
+            self._observe()
+            now = self._clock.boottime()
+            decision = decide_steps(self.course, now)
+            self._observer.show(self.course, now)
+            if decision.is_over:
+                await self._requests.join()
+                return
+            self._changed.clear()
+            await self._take_all(decision.steps)
+            if not any(isinstance(step, EvictPod | DeletePod) for step in decision.steps) and decision.steps:
+                continue
+            await self._wait(decision.wake_at)
+
+    async def _take_all(self, steps: Sequence[Step]) -> None:
+        """Takes the steps side by side: those of one decision do not depend on each other."""
+        group = OrderedTaskGroup()
+        try:
+            for step in steps:
+                if isinstance(step, EvictPod | DeletePod):
+                    self._ask(step)
+                else:
+                    group.start(self._take(step), type(step).__name__)
+            await group.join()
+        finally:
+            await group.cancel()
+
+    async def _wait(self, wake_at: float | None) -> None:
+        """Until something changes, or it is time."""
+        waiting: list[asyncio.Future[object]] = [asyncio.ensure_future(self._changed.wait())]
+        if wake_at is not None:
+            waiting.append(asyncio.ensure_future(self._sleep(max(wake_at - self._clock.boottime(), 0.0))))
+        lasting = [one for one in (self._watching, self._keeping) if one is not None]
+        try:
+            await wait_any(*waiting, *lasting)
+        finally:
+            await cancel_and_wait(*waiting)
+        if self._watching and self._watching.done():
+            self._watching.result()
+        if self._keeping and self._keeping.done():
+            owner, self._keeping = self._keeping.result(), None
+            self._set_nodes(trouble=f"{owner.holder} has taken node {owner.node} over (Lease {owner.lease})")
+        await self._clock.sleep(_GATHER)
+
+    async def _sleep(self, seconds: float) -> object:
+        await self._clock.sleep(seconds)
+        return None
+
+    # -- what is known -------------------------------------------------------------------------------------------------
+
+    def _observe(self) -> None:
+        watch = self._parts.watch
+        is_sure = self._keeping is None or self._parts.ownership.is_sure
+        self.course = replace(self.course, is_sure=is_sure)
+        if self._watching is None or not watch.is_complete:
+            return
+        known = watch.nodes
+        self._look_at(list(known.values()))
+        for node in self.course.nodes:
+            if node.name not in known and not node.trouble and node.outcome is None:
+                self._set_node(node.name, trouble="its Node was deleted")
+        self.course = replace(self.course, seen=self._sight.look(watch.pods))
+        if self.course.pods is None:
+            self._choose_pods()
+        self.course = replace(self.course, pods=tuple(self._pods.values()))
+        self._tell_gone()
+
+    def _look_at(self, nodes: Sequence[DrainNode]) -> None:
+        for node in nodes:
+            known = self.course.node(node.name)
+            if known.trouble or known.outcome is not None:
+                continue
+            trouble = node_patches.find_trouble(node)
+            if not trouble and known.is_cordoned and not node.spec.unschedulable:
+                trouble = "somebody else has uncordoned it"
+            if trouble:
+                self._set_node(node.name, trouble=trouble)
+
+    def _choose_pods(self) -> None:
+        chosen = self._choose(self._parts.watch.pods)
+        for node, text in chosen.refused:
+            self._set_node(node, trouble=f"a pod has come to it that the drain may not remove: {text}")
+        self._criteria = chosen.criteria
+        lost = {node.name for node in self.course.nodes if node.trouble}
+        for one in chosen.targets:
+            if one.node not in lost:
+                self._pods[one.uid] = PodProgress(target=one)
+                self._workloads.setdefault(one.owner, []).append(one.uid)
+
+    def _tell_gone(self) -> None:
+        for pod in self.course.pods or ():
+            uid = pod.target.uid
+            if uid not in self._told and not pod.failure and not self.course.is_here(pod):
+                self._told.add(uid)
+                self._observer.tell_gone(pod.target, evicts=not self.course.settings.disable_eviction)
+
+    def _set_nodes(self, **changes: object) -> None:
+        for node in self.course.nodes:
+            if node.outcome is None:
+                self._set_node(node.name, **changes)
+
+    def _set_node(self, name: str, **changes: object) -> None:
+        nodes = tuple(_change(one, changes) if one.name == name else one for one in self.course.nodes)
+        self.course = replace(self.course, nodes=nodes)
+
+    def _set_pod(self, target: PodTarget, **changes: object) -> None:
+        self._pods[target.uid] = _change(self._pods[target.uid], changes)
+
+    # -- steps ---------------------------------------------------------------------------------------------------------
+
+    async def _take(self, step: Step) -> None:
+        match step:
+            case TakeOwnership():
+                await self._take_ownership(step)
+            case CordonNode():
+                await self._cordon(step.node)
+            case EvictPod() | DeletePod():
+                raise AssertionError(step)
+            case FailPod():
+                self._fail(step.target, step.why)
+            case SkipPod():
+                self._told.add(step.target.uid)
+                self._set_pod(step.target, is_gone=True)
+                self._observer.tell_skipped(step.target, step.why)
+            case FinishNode():
+                await self._finish(step)
+
+    async def _take_ownership(self, step: TakeOwnership) -> None:
+        answer = await self._parts.ownership.take(step.nodes)
+        if isinstance(answer, NodeOwner):
+            raise NodeIsOwned(_owner_text(answer))
+        for warning in answer.warnings:
+            self._observer.warn(warning)
+        self._spent = answer.spent
+        self._keeping = asyncio.create_task(self._parts.ownership.keep(), name="keep the nodes")
+        self.course = replace(self.course, is_owned=True)
+
+    async def _cordon(self, name: str) -> None:
+        already = await self._writer.cordon(name)
+        self._observer.tell_cordoned(name, already=already)
+        self._set_node(name, is_cordoned=True)
+        if all(one.is_cordoned or one.trouble for one in self.course.nodes):
+            self._begin()
+
+    def _begin(self) -> None:
+        """The watch begins after the cordons, so that its lists have every pod, and every Node as it was cordoned."""
+        self._watching = asyncio.create_task(self._watch(), name="watch the nodes")
+        if self.course.limits.timeout:
+            end = self._begun + self.course.limits.timeout - self._seconds_before()
+            self.course = replace(self.course, deadline=end)
+
+    async def _watch(self) -> None:
+        async def tell() -> None:
+            seen = -1
+            while True:
+                seen = await self._parts.watch.wait_for_change(seen)
+                self._changed.set()
+
+        telling = asyncio.create_task(tell(), name="tell of changes")
+        try:
+            await self._parts.watch.run()
+        finally:
+            await cancel_and_wait(telling)
+
+    def _seconds_before(self) -> float:
+        """Seconds that earlier runs of this drain took."""
+        marks = self._writer.marks.items()
+        return max((mark.spent + self._spent.get(name, 0.0) for name, mark in marks), default=0.0)
+
+    async def _finish(self, step: FinishNode) -> None:
+        is_drained = step.outcome is NodeOutcome.DRAINED
+        state = node_patches.COMPLETED if is_drained else node_patches.FAILED
+        uncordons = self._uncordons and not is_drained
+        message = self._criteria if is_drained else step.why
+        if await self._writer.finish(step.node, state, message, spent=0, uncordon=uncordons):
+            self._observer.warn(f"node/{step.node} uncordoned")
+        self._set_node(step.node, outcome=step.outcome)
+        self._observer.tell_finished(step.node, step.outcome, step.why)
+
+    def _fail(self, target: PodTarget, why: str) -> None:
+        self._set_pod(target, failure=why)
+        self._observer.tell_failed(target, why)
+        self._start_event(target, names.E_EVICTION_FAILED, why, is_warning=True)
+
+    # -- requests ------------------------------------------------------------------------------------------------------
+
+    def _ask(self, step: EvictPod | DeletePod) -> None:
+        now, uid = self._clock.boottime(), step.target.uid
+        pod = self._pods[uid]
+        first = now if pod.first_asked is None else pod.first_asked
+        self._set_pod(step.target, first_asked=first, last_asked=now)
+        self.course = replace(self.course, asked=self.course.asked | {uid})
+        self._observer.tell_asked(step.target, evicts=isinstance(step, EvictPod))
+        self._requests.start(self._request(step), f"ask for {step.target.key}")
+
+    async def _request(self, step: EvictPod | DeletePod) -> None:
+        target, cluster, failure = step.target, self._parts.cluster, None
+        try:
+            if isinstance(step, EvictPod):
+                grace = self.course.settings.grace_period
+                await cluster.evict_pod(target.namespace, target.name, uid=target.uid, grace=grace)
+            else:
+                await cluster.delete_pod(target.namespace, target.name, uid=target.uid, grace=step.grace)
+        except LastcallError as error:
+            failure = error
+        self._hear(step, failure)
+
+    def _hear(self, step: EvictPod | DeletePod, failure: LastcallError | None) -> None:
+        now, target = self._clock.boottime(), step.target
+        answer = read_answer(failure)
+        forced = isinstance(step, DeletePod) and step.forced
+        self._pods[target.uid] = apply_answer(self._pods[target.uid], answer, forced=forced, now=now)
+        self.course = replace(self.course, asked=self.course.asked - {target.uid})
+        if answer.kind is AnswerKind.ACCEPTED:
+            self._open_workload(target.owner)
+            self._start_event(target, names.E_EVICTED, f"node {target.node} is drained")
+        elif answer.kind is AnswerKind.REFUSED:
+            seconds = RETRY_SECONDS if answer.retry_after is None else answer.retry_after
+            self._observer.tell_refused(target, answer.message, seconds)
+        elif answer.kind is AnswerKind.FAILED:
+            self._observer.tell_failed(target, answer.message)
+            self._start_event(target, names.E_EVICTION_FAILED, answer.message, is_warning=True)
+        self._changed.set()
+
+    def _open_workload(self, owner: str) -> None:
+        """A pod of it may go: the next one need not wait for its turn."""
+        for uid in self._workloads[owner]:
+            pod = self._pods[uid]
+            if pod.refusal and not pod.is_held:
+                self._pods[uid] = replace(pod, retry_at=0.0)
+
+    async def _write_event(self, event: DrainEvent) -> None:
+        async with self._writing:
+            await self._parts.cluster.write_event(event)
+
+    def _start_event(self, target: PodTarget, reason: str, message: str, *, is_warning: bool = False) -> None:
+        event = DrainEvent(
+            name=target.name,
+            namespace=target.namespace,
+            uid=target.uid,
+            reason=reason,
+            message=message,
+            is_warning=is_warning,
+        )
+        self._requests.start(self._write_event(event), f"event of {target.key}")
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    async def _stop_tasks(self) -> None:
+        lasting = [one for one in (self._watching, self._keeping) if one is not None]
+        await self._requests.cancel()
+        await cancel_and_wait(*lasting)
+
+    async def _say_goodbye(self, error: BaseException) -> None:
+        """What the Nodes say of a run that ends early. Its time counts for the next one."""
+        interrupted = isinstance(error, asyncio.CancelledError)
+        state = node_patches.INTERRUPTED if interrupted else node_patches.FAILED
+        why = "interrupted; it stays cordoned" if interrupted else str(error)
+        spent = self._seconds_before() + self._clock.boottime() - self._begun
+        uncordons = self._uncordons and not interrupted
+        unfinished = [node.name for node in self.course.nodes if node.outcome is None]
+        await asyncio.gather(
+            *(self._writer.finish(name, state, why, spent=spent, uncordon=uncordons) for name in unfinished)
+        )
+
+
+def _change(facts: _F, changes: Mapping[str, object]) -> _F:
+    return replace(facts, **changes)
+
+
+def _owner_text(owner: NodeOwner) -> str:
+    why = f" ({owner.reason})" if owner.reason else ""
+    since = f" since {owner.since}" if owner.since else ""
+    return f"node {owner.node}: {owner.holder} has it{since}{why}, by Lease {owner.lease}; nothing was evicted"

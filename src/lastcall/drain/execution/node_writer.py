@@ -1,0 +1,110 @@
+"""Writes on the Nodes of a drain: cordon and mark, the conditions, and Events."""
+
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from lastcall.drain.decisions import node_patches
+from lastcall.drain.decisions.node_patches import DrainState, Patch
+from lastcall.errors import Conflict, LastcallError, NotFound, Unavailable
+from lastcall.model.drain_facts import DrainNode
+from lastcall.model.drain_mark import DrainMark
+from lastcall.ports.drain import DrainCluster, DrainEvent
+from lastcall.ports.node import Clock
+
+log = logging.getLogger(__name__)
+
+_ATTEMPTS = 6
+"""So often something is written: other programs write the Node too, and the API server may be away for a moment."""
+
+_PAUSE = 1.0
+"""Seconds before the second attempt without an answer; doubled each time."""
+
+
+class NodeWriter:
+    """``mark`` is that of a drain which has done nothing yet."""
+
+    def __init__(self, cluster: DrainCluster, mark: DrainMark, clock: Clock) -> None:
+        self._cluster, self._new, self._clock = cluster, mark, clock
+        self.marks: dict[str, DrainMark] = {}
+        """The marks that were written, by node."""
+
+    async def cordon(self, name: str) -> bool:
+        """Cordons and marks a node; whether it was cordoned before. Raises the API's error if that fails."""
+        before = False
+
+        def patch(node: DrainNode) -> Patch:
+            nonlocal before
+            before = node.spec.unschedulable
+            self.marks[name] = node_patches.begin_mark(node, self._new)
+            return node_patches.cordon_patch(node, self.marks[name])
+
+        node = await self._change(name, patch)
+        assert node is not None
+        mark = self.marks[name]
+        said = f"{mark.by} drains it" + (f": {mark.reason}" if mark.reason else "")
+        await self._announce(node, node_patches.STARTED, said)
+        return before
+
+    async def finish(self, name: str, state: DrainState, message: str, *, spent: float, uncordon: bool = False) -> bool:
+        """Writes how the drain of a node has ended, and whether it took its cordon back. Failures are logged."""
+        mark = self.marks.get(name)
+        if mark is None:
+            return False
+        kept = replace(mark, spent=int(spent))
+        took = False
+
+        def patch(node: DrainNode) -> Patch | None:
+            nonlocal took
+            found = node_patches.finish_patch(node, kept, keep=state is not node_patches.COMPLETED, uncordon=uncordon)
+            took = found is not None and "spec" in found
+            return found
+
+        try:
+            node = await self._change(name, patch)
+            if node is not None:
+                await self._announce(node, node_patches.UNCORDONED if took else state, message)
+        except LastcallError as error:
+            log.warning("node %s does not say how its drain has ended: %s", name, error)
+        return took
+
+    async def _change(self, name: str, patch: Callable[[DrainNode], Patch | None]) -> DrainNode | None:
+        """Patches the Node as it is now; None if there is nothing to patch, or no Node."""
+        pause = _PAUSE
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                node = await self._cluster.read_node(name)
+                wanted = patch(node)
+                return node if wanted is None else await self._cluster.patch_node(name, wanted)
+            except Conflict:
+                if not left:
+                    raise
+            except Unavailable:
+                if not left:
+                    raise
+                await self._clock.sleep(pause)
+                pause *= 2
+        return None
+
+    async def _announce(self, node: DrainNode, state: DrainState, message: str) -> None:
+        """Writes conditions and an Event; nothing depends on them."""
+        patch = node_patches.conditions_patch(node, state, message, self._clock.wall())
+        try:
+            if patch is not None:
+                await self._cluster.patch_node_status(node.name, patch)
+        except NotFound:
+            return
+        except LastcallError as error:
+            log.warning("node %s: its conditions are not written: %s", node.name, error)
+        is_warning = state not in (node_patches.STARTED, node_patches.COMPLETED)
+        await self._cluster.write_event(
+            DrainEvent(name=node.name, uid=node.name, reason=state.reason, message=message, is_warning=is_warning)
+        )
+
+
+def new_mark(id_: str, by: str, reason: str, wall: float) -> DrainMark:
+    """The mark of a drain that begins now."""
+    since = datetime.fromtimestamp(int(wall), UTC)
+    return DrainMark(id=id_, by=by, reason=reason, since=since, cordoned=False)

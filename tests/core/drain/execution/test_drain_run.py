@@ -1,0 +1,438 @@
+"""Drains at the lab's API server in virtual time: what goes, in which order, and what the Nodes say."""
+
+import asyncio
+import json
+
+import pytest
+from support.drain.drain_world import SETTINGS, in_world
+from support.lab.workloads import moments, up
+
+from lastcall import errors
+from lastcall.adapters.kube.resources import BUDGETS, LEASES, NAMESPACES, NODES, PODS
+from lastcall.drain.execution.drain_run import NodeIsOwned
+from lastcall.model.drain_limits import TimeoutPolicy
+from lastcall.names import DRAIN_MARK, DRAINS_NAMESPACE, GUARD_READY
+
+STARTED = (("True", "LastcallDrainStarted"), ("False", "LastcallDrainStarted"))
+COMPLETED = (("False", "LastcallDrainCompleted"), ("True", "LastcallDrainCompleted"))
+FAILED = (("False", "LastcallDrainFailed"), ("False", "LastcallDrainFailed"))
+INTERRUPTED = (("False", "LastcallDrainInterrupted"), ("False", "LastcallDrainInterrupted"))
+UNCORDONED = (("False", "LastcallUncordoned"), ("False", "LastcallUncordoned"))
+
+
+def mark(world, node):
+    text = (world.node(node)["metadata"].get("annotations") or {}).get(DRAIN_MARK)
+    return text and json.loads(text)
+
+
+def holds(*pods, message='admission webhook "evict.guard.lastcall.dev" denied the request: held: 37% done'):
+    """A guard that holds pods: their evictions and deletions are answered 429."""
+
+    async def trouble(method, target):
+        path = target.partition("?")[0]
+        if any(path.endswith((f"/{pod}/eviction", f"/{pod}")) for pod in pods) and method in ("POST", "DELETE"):
+            raise errors.TooManyRequests(message, code=429, reason="TooManyRequests")
+
+    return trouble
+
+
+@in_world()
+async def test_a_node_is_emptied_and_says_so(world):
+    await world.deploy(replicas=6)
+    gone = world.on("n1")
+    run = await world.drain("n1")
+    await run.run()
+    assert not run.has_failed
+    assert world.on("n1") == []
+    assert world.is_cordoned("n1")
+    assert world.conditions("n1") == COMPLETED
+    assert mark(world, "n1") is None
+    assert world.leases() == []
+    assert sorted(run.recorder.of("gone")) == gone
+    assert run.recorder.said[0] == ("cordoned", "n1")
+    assert run.recorder.said[-1] == ("drained", "n1")
+    assert world.events() == {"LastcallDrainStarted", "LastcallDrainCompleted", "EvictedByDrain"}
+    gets = [path for method, path in run.transport.asked if method == "GET" and "/pods" in path]
+    assert len(gets) == 2, "one list and one watch, however many pods"
+
+
+@in_world()
+async def test_a_budget_is_kept_at_every_instant_and_blocks_until_a_replica_is_ready(world):
+    await world.deploy(replicas=6, budget=1)
+    run = await world.drain("n1", "n2")
+    await run.run()
+    assert world.on("n1", "n2") == []
+    assert len(world.on("n3")) == 6
+    ready = [sum(map(up, moment.values())) for moment in moments(world.kubelet)]
+    assert min(ready[ready.index(6) :]) == 5
+    assert run.recorder.of("refused")
+    assert "needs 5 healthy pods and has 5 currently" in run.recorder.refusal
+
+
+@in_world()
+async def test_tiers_go_one_after_another(world):
+    await world.bare("late", "n1", priorityClassName="later")
+    await world.bare("critical", "n1", priorityClassName="system-cluster-critical")
+    await world.bare("soon", "n1")
+    run = await world.drain("n1")
+    await run.run()
+    assert run.recorder.of("evict", "gone") == ["soon", "soon", "late", "late", "critical", "critical"]
+
+
+@in_world()
+async def test_what_others_depend_on_stays_if_one_of_these_fails(world):
+    await world.bare("critical", "n1", priorityClassName="system-cluster-critical")
+    await world.deploy(replicas=1, budget=1)
+    pod = world.pods_of("web")[0]
+    await world.create(BUDGETS, {"metadata": {"name": "b"}, "spec": {"selector": {}, "maxUnavailable": 1}})
+    await world.settle()
+    node = pod["spec"]["nodeName"]
+    await world.bare("other", node)
+    await world.patch(PODS, "other", {"metadata": {"labels": {"app": "x"}}})
+    run = await world.drain(*{"n1", node})
+    await run.run()
+    assert run.has_failed
+    assert "has more than one PodDisruptionBudget" in run.recorder.why or "not asked for" in run.recorder.why
+    assert pod["metadata"]["name"] in world.on(node)
+    assert "critical" in world.on("n1")
+    assert "other" not in world.on(node), "others of the tier go on"
+
+
+@in_world()
+async def test_a_pod_that_was_replaced_is_not_chased(world):
+    await world.bare("db-0", "n1")
+    run = await world.drain("n1")
+
+    async def replace(method, target):
+        if target.partition("?")[0].endswith("/eviction"):
+            run.transport.trouble = None
+            await world.delete(PODS, "db-0", grace=0)
+            other = {
+                "metadata": {"name": "db-0"},
+                "spec": {"nodeName": "n2", "containers": [{"name": "c", "image": "i"}]},
+            }
+            await world.create(PODS, other)
+
+    run.transport.trouble = replace
+    await run.run()
+    assert not run.has_failed, run.recorder.why
+    assert world.on("n2") == ["db-0"], "the one on the other node lives"
+    assert world.get(PODS, "db-0")["metadata"].get("deletionTimestamp") is None
+
+
+@in_world()
+async def test_deletions_instead_of_evictions(world):
+    await world.deploy(replicas=3, budget=0)
+    run = await world.drain("n1", settings=SETTINGS.__class__(force=True, disable_eviction=True))
+    await run.run()
+    assert world.on("n1") == []
+    assert run.recorder.of("evict") == []
+
+
+@in_world()
+@pytest.mark.parametrize("uncordons", [False, True])
+async def test_the_time_is_over(world, uncordons):
+    await world.deploy(replicas=3, budget=0)
+    left = world.on("n1")
+    run = await world.drain("n1", timeout=20, uncordons=uncordons)
+    begun = world.clock.boottime()
+    await run.run()
+    assert run.has_failed
+    assert world.clock.boottime() - begun == pytest.approx(20, abs=1)
+    assert "global timeout reached: 20s" in run.recorder.why
+    assert world.on("n1")[: len(left)] == left
+    assert world.is_cordoned("n1") is not uncordons
+    assert world.conditions("n1") == (UNCORDONED if uncordons else FAILED)
+    assert (mark(world, "n1") is None) is uncordons
+    assert world.leases() == []
+
+
+@in_world()
+async def test_a_cordon_from_before_always_stays(world):
+    await world.deploy(replicas=3, budget=0)
+    await world.client.patch(NODES, "n1", {"spec": {"unschedulable": True}})
+    run = await world.drain("n1", timeout=20, uncordons=True)
+    await run.run()
+    assert run.recorder.said[0] == ("already cordoned", "n1")
+    assert world.is_cordoned("n1")
+    assert world.conditions("n1") == FAILED
+
+
+@in_world()
+async def test_after_the_time_pods_are_deleted_past_budgets(world):
+    await world.deploy(replicas=3, budget=0)
+    run = await world.drain("n1", timeout=20, on_timeout=TimeoutPolicy.DELETE)
+    await run.run()
+    assert not run.has_failed
+    assert world.on("n1") == []
+    assert run.recorder.of("delete")
+
+
+@in_world(stops_after=lambda pod: min(pod["metadata"].get("deletionGracePeriodSeconds", 30), 300))
+async def test_after_the_time_pods_that_end_slowly_are_forced_and_the_kubelet_confirms(world):
+    await world.bare("slow", "n1", terminationGracePeriodSeconds=300)
+    grace = []
+    run = await world.drain("n1", timeout=20, on_timeout=TimeoutPolicy.FORCE)
+    async with world.running(run) as task:
+        await world.settle(25)
+        grace.append(world.get(PODS, "slow")["metadata"]["deletionGracePeriodSeconds"])
+        assert not task.done(), "the object stays until its kubelet has ended it"
+        await task
+    assert grace == [1]
+
+
+@in_world()
+@pytest.mark.parametrize("policy", [TimeoutPolicy.DELETE, TimeoutPolicy.FORCE])
+async def test_a_pod_that_a_guard_holds_is_never_forced(world, policy):
+    await world.bare("db-0", "n1")
+    await world.bare("web", "n1")
+    run = await world.drain("n1", timeout=20, on_timeout=policy)
+    run.transport.trouble = holds("db-0")
+    await run.run()
+    assert run.has_failed
+    assert world.on("n1") == ["db-0"]
+    assert world.get(PODS, "db-0")["metadata"].get("deletionTimestamp") is None
+    assert "37% done" in run.recorder.failure
+    if policy is TimeoutPolicy.FORCE:
+        assert run.recorder.of("delete") == []
+
+
+@in_world()
+async def test_a_guard_that_has_spoken_on_the_pod_counts_without_its_webhook(world):
+    await world.bare("db-0", "n1")
+    said = {"type": GUARD_READY, "status": "False", "reason": "Preparing"}
+    conditions = world.get(PODS, "db-0")["status"]["conditions"]
+    await world.patch(PODS, "db-0", {"status": {"conditions": [*conditions, said]}}, "status")
+    await world.create(BUDGETS, {"metadata": {"name": "b"}, "spec": {"selector": {}, "maxUnavailable": 0}})
+    await world.settle()
+    run = await world.drain("n1", timeout=20, on_timeout=TimeoutPolicy.FORCE)
+    await run.run()
+    assert world.on("n1") == ["db-0"]
+    assert run.recorder.of("delete") == []
+
+
+@in_world()
+async def test_each_pod_has_a_time_of_its_own(world):
+    await world.bare("held", "n1")
+    await world.bare("late", "n1", priorityClassName="late")
+    run = await world.drain("n1", pod_timeout=30)
+    run.transport.trouble = holds("held", message="Cannot evict pod as it would violate the pod's disruption budget.")
+    begun = world.clock.boottime()
+    await run.run()
+    assert world.clock.boottime() - begun < 60
+    assert run.recorder.of("failed") == ["held", "n1"]
+    assert "pod timeout reached: 30s" in run.recorder.why
+    assert world.on("n1") == ["held"]
+
+
+@in_world()
+async def test_ctrl_c_ends_cleanly_and_the_next_run_goes_on(world):
+    await world.deploy(replicas=3, budget=0)
+    run = await world.drain("n1", timeout=100, reason="new kernel")
+    async with world.running(run):
+        await world.settle(40)
+        assert world.conditions("n1") == STARTED
+        assert world.leases() == ["node-n1"]
+    first = mark(world, "n1")
+    assert world.conditions("n1") == INTERRUPTED
+    assert world.is_cordoned("n1")
+    assert world.leases() == []
+    assert (first["cordoned"], first["spent"], first["reason"]) == (True, 40, "new kernel")
+    await world.settle(1000)
+    again = await world.drain("n1", timeout=100, uncordons=True)
+    begun = world.clock.boottime()
+    await again.run()
+    assert world.clock.boottime() - begun == pytest.approx(60, abs=2), "the time between does not count"
+    assert not world.is_cordoned("n1"), "the cordon of the first run is its own"
+
+
+@in_world()
+async def test_a_run_that_dies_is_followed_when_its_lease_expires(world):
+    await world.deploy(replicas=3, budget=0)
+    run = await world.drain("n1", timeout=100)
+    process = virtual_process(run)
+    await world.settle(41)
+    process.kill()
+    first = mark(world, "n1")
+    again = await world.drain("n1", timeout=100)
+    begun = world.clock.boottime()
+    async with world.running(again):
+        await world.settle(25)
+        assert again.recorder.said == [], "the Lease may be renewed yet"
+        await world.settle(20)
+        assert again.recorder.said[0] == ("already cordoned", "n1")
+        assert mark(world, "n1")["since"] == first["since"]
+        assert mark(world, "n1")["cordoned"]
+        await world.until(lambda: again.has_failed and again.course.nodes[0].outcome)
+    assert world.clock.boottime() - begun == pytest.approx(60, abs=5), "what the dead run took counts"
+
+
+def virtual_process(run):
+    from lastcall_lab import virtual
+
+    process = virtual.VirtualProcess("drain")
+    process.start(run.run(), "drain")
+    return process
+
+
+@in_world()
+async def test_two_drains_of_overlapping_nodes(world):
+    await world.deploy(replicas=3, budget=0)
+    one = await world.drain("n1", "n2", reason="new kernel")
+    other = await world.drain("n3", "n2")
+    async with world.running(one):
+        await world.settle(5)
+        with pytest.raises(NodeIsOwned) as refused:
+            await other.run()
+    assert "node n2: run-1 has it since" in str(refused.value)
+    assert "new kernel" in str(refused.value)
+    assert not world.is_cordoned("n3")
+    assert other.recorder.said == []
+
+
+@in_world()
+async def test_without_the_namespace_a_drain_says_that_nothing_keeps_another_one_away(world):
+    await world.client.delete(NAMESPACES, DRAINS_NAMESPACE)
+    await world.until(lambda: DRAINS_NAMESPACE not in world.names(NAMESPACES) or True)
+    await world.bare("a", "n1")
+    run = await world.drain("n1")
+
+    async def missing(method, target):
+        if target.startswith(f"/api/v1/namespaces/{DRAINS_NAMESPACE}"):
+            raise errors.NotFound('namespaces "lastcall-drains" not found', code=404)
+
+    run.transport.trouble = missing
+    await run.run()
+    assert "nothing keeps two drains of one node apart" in run.recorder.of("warn")[0]
+    assert world.on("n1") == []
+
+
+@in_world()
+async def test_a_lost_node_is_left_to_failover(world):
+    await world.bare("a", "n1")
+    await world.bare("b", "n2")
+    status = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
+    await world.client.patch(NODES, "n1", {"status": status}, subresource="status")
+    run = await world.drain("n1", "n2")
+    await run.run()
+    assert run.has_failed
+    assert world.on("n1") == ["a"]
+    assert world.on("n2") == []
+    assert not world.is_cordoned("n1")
+    assert run.recorder.of("failed") == ["n1"]
+
+
+@in_world()
+async def test_a_node_that_is_lost_meanwhile_or_uncordoned_by_another_is_given_up(world):
+    await world.deploy(replicas=3, budget=0)
+    for change, subresource, why in (
+        ({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, "status", "it is not ready"),
+        ({"spec": {"unschedulable": False}}, "", "somebody else has uncordoned it"),
+    ):
+        name = "n1" if subresource else "n2"
+        run = await world.drain(name)
+        async with world.running(run) as task:
+            await world.settle(12)
+            await world.client.patch(NODES, name, change, subresource=subresource)
+            await task
+        assert run.has_failed
+        assert why in run.recorder.why
+
+
+@in_world()
+async def test_the_api_server_is_away_in_the_middle(world):
+    await world.deploy(replicas=9, budget=1)
+    run = await world.drain("n1")
+    away = False
+
+    async def trouble(method, target):
+        if away:
+            raise errors.ApiUnavailable("the API server is away", code=503)
+
+    run.transport.trouble = trouble
+    async with world.running(run) as task:
+        await world.settle(3)
+        away = True
+        await world.settle(90)
+        assert not task.done()
+        away = False
+        await task
+    assert not run.has_failed
+    assert world.on("n1") == []
+    assert world.conditions("n1") == COMPLETED
+
+
+@in_world()
+async def test_while_it_may_have_lost_its_lease_it_asks_for_nothing(world):
+    """Only requests for Leases fail."""
+    await world.deploy(replicas=3, budget=0)
+    run = await world.drain("n1")
+    away = False
+
+    async def trouble(method, target):
+        if away and "/leases" in target:
+            raise errors.ApiUnavailable("no answer", code=503)
+
+    run.transport.trouble = trouble
+    async with world.running(run):
+        await world.settle(12)
+        away = True
+        await world.settle(30)
+        asked = len(run.transport.asked)
+        evictions = run.recorder.of("evict")
+        await world.settle(60)
+        assert run.recorder.of("evict") == evictions
+        assert len(run.transport.asked) > asked
+        away = False
+        await world.settle(20)
+        assert len(run.recorder.of("evict")) > len(evictions)
+
+
+@in_world()
+async def test_another_owner_ends_the_run(world):
+    await world.deploy(replicas=3, budget=0)
+    run = await world.drain("n1")
+    async with world.running(run) as task:
+        await world.settle(5)
+        taken = {"spec": {"holderIdentity": "somebody"}}
+        await world.client.patch(LEASES, "node-n1", taken, namespace=DRAINS_NAMESPACE)
+        await task
+    assert run.has_failed
+    assert "somebody has taken node n1 over" in run.recorder.why
+    assert world.get(LEASES, "node-n1")["spec"]["holderIdentity"] == "somebody"
+
+
+@in_world()
+async def test_a_cordon_that_fails_ends_the_drain(world):
+    await world.bare("a", "n1")
+    run = await world.drain("n1")
+
+    async def trouble(method, target):
+        if method == "PATCH":
+            raise errors.ApiNotPermitted("nodes is forbidden", code=403)
+
+    run.transport.trouble = trouble
+    with pytest.raises(errors.ApiNotPermitted):
+        await run.run()
+    assert world.on("n1") == ["a"]
+    assert world.leases() == []
+
+
+@in_world()
+async def test_requests_for_a_blocked_workload_do_not_multiply(world):
+    """kubectl asks for each of the pods every five seconds."""
+    await world.deploy(replicas=12, budget=0)
+    run = await world.drain("n1", "n2", "n3")
+    async with world.running(run):
+        await world.settle(61)
+    evictions = [path for _, path in run.transport.asked if path.endswith("/eviction")]
+    assert 12 + 8 < len(evictions) < 12 + 14
+
+
+@in_world(stops_after=None)
+async def test_pods_that_were_deleted_long_ago_are_not_waited_for(world):
+    await world.bare("stuck", "n1", terminationGracePeriodSeconds=10)
+    run = await world.drain("n1", settings=SETTINGS.__class__(force=True, skip_wait_for_delete_timeout=60))
+    await asyncio.wait_for(run.run(), 100)
+    assert run.recorder.of("skipped") == ["stuck"]
+    assert not run.has_failed
