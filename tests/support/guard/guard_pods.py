@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import yaml
-from support.kube.kubectl import PROGRAM
+from support.kube.kubectl import ask_kubectl
 from support.lab.up_process import LabProcess, run
 
 from lastcall.manifests.guard import GuardChoices, guard_objects, guarded_namespace_objects
@@ -82,15 +82,7 @@ class GuardPods:
 
     def __call__(self, line, obj=None):
         """What kubectl says, errors too."""
-        said = subprocess.run(
-            [PROGRAM, f"--kubeconfig={self.lab.kubeconfig}", *line.split()],
-            input=json.dumps(obj) if obj else "",
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=150,
-        )
-        return said.stdout + said.stderr
+        return ask_kubectl(self.lab.kubeconfig, line, obj)
 
     def wait(self, what, condition, seconds=90):
         end = time.monotonic() + seconds

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import ssl
-import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -13,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import yaml
-from support.kube.kubectl import PROGRAM
+from support.kube.kubectl import ask_kubectl
 from support.lab.up_process import LabProcess
 
 from lastcall.manifests.guard import guarded_namespace_objects
@@ -84,15 +83,7 @@ class GuardedLab:
 
     def __call__(self, line, obj=None):
         """What kubectl prints, errors too."""
-        said = subprocess.run(
-            [PROGRAM, f"--kubeconfig={self.lab.kubeconfig}", *line.split()],
-            input=json.dumps(obj) if obj else "",
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=200,
-        )
-        return said.stdout + said.stderr
+        return ask_kubectl(self.lab.kubeconfig, line, obj)
 
     def read(self, path):
         """An object, or the items of a list, as the API server has them now; None if there is none.

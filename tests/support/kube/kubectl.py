@@ -28,6 +28,19 @@ from lastcall_lab.control_plane.control_plane import ControlPlane, ControlPlaneL
 PROGRAM = Path(sys.executable).parent / "kubectl"
 
 
+def ask_kubectl(kubeconfig, line, obj=None, *, seconds=200):
+    """What kubectl prints, errors too, whatever its exit code; ``obj`` is its standard input."""
+    done = subprocess.run(
+        [PROGRAM, f"--kubeconfig={kubeconfig}", *line.split()],
+        input=json.dumps(obj) if obj else "",
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=seconds,
+    )
+    return done.stdout + done.stderr
+
+
 class Said(NamedTuple):
     """What kubectl printed, and its exit code."""
 

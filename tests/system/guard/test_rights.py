@@ -2,14 +2,13 @@
 
 import json
 import ssl
-import subprocess
 import time
 import urllib.request
 from urllib.parse import urljoin
 
 import pytest
 from support.guard.reviews import deletion
-from support.kube.kubectl import PROGRAM
+from support.kube.kubectl import ask_kubectl
 from support.lab.up_process import LabProcess
 
 POLICY = {"apiVersion": "lastcall.dev/v1alpha1", "kind": "GuardPolicy", "metadata": {"name": "db"}}
@@ -34,15 +33,7 @@ class Shop:
         self.permit("policies", "--verb=create,update,patch,get --resource=guardpolicies.lastcall.dev")
 
     def __call__(self, line, obj=None):
-        said = subprocess.run(
-            [PROGRAM, f"--kubeconfig={self.lab.kubeconfig}", *line.split()],
-            input=json.dumps(obj) if obj else "",
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=100,
-        )
-        return said.stdout + said.stderr
+        return ask_kubectl(self.lab.kubeconfig, line, obj)
 
     def permit(self, name, what):
         self(f"create role {name} {what}")

@@ -5,13 +5,12 @@ looks at its books whenever a store goes.
 """
 
 import json
-import subprocess
 import threading
 import time
 
 import pytest
 from support.guard.placement_driver_servers import LABELS, PlacementDriverServers, Store
-from support.kube.kubectl import PROGRAM
+from support.kube.kubectl import ask_kubectl
 from support.lab.up_process import LabProcess
 
 from lastcall.manifests.guard import guarded_namespace_objects
@@ -71,15 +70,7 @@ class GuardedTikv:
         return self
 
     def __call__(self, line, obj=None):
-        said = subprocess.run(
-            [PROGRAM, f"--kubeconfig={self.lab.kubeconfig}", *line.split()],
-            input=json.dumps(obj) if obj else "",
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=200,
-        )
-        return said.stdout + said.stderr
+        return ask_kubectl(self.lab.kubeconfig, line, obj)
 
     def end(self):
         self._stop.set()
