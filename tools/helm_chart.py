@@ -17,6 +17,7 @@ from lastcall.manifests import (
     guard_grants,
     guard_policy_definition,
     guard_provider_rights,
+    guard_responder_policy,
     guard_webhooks,
     own_node,
     pod_policies,
@@ -116,6 +117,7 @@ def guard_file():
     parts = {
         "lastcall.guardWebhooks": dump(configuration["webhooks"]),
         "lastcall.guardProviderRights": dump(guard_provider_rights.provider_rights_policy({})["spec"]),
+        "lastcall.guardResponder": dump(guard_responder_policy.responder_policy()),
     }
     found = [f'{{{{- define "{name}" -}}}}\n{text}{{{{- end }}}}\n' for name, text in parts.items()]
     return WRITTEN + "\n".join(found).replace(FAILURE_POLICY, "{{ .Values.guard.failurePolicy }}")

@@ -25,6 +25,7 @@ from lastcall.manifests.guard_eviction_grants import eviction_request_grants
 from lastcall.manifests.guard_grants import ACCESS, NAME, RELEASER, access_grants, guard_grants, releaser_grants
 from lastcall.manifests.guard_policy_definition import guard_policy_definition
 from lastcall.manifests.guard_provider_rights import provider_rights_binding, provider_rights_policy
+from lastcall.manifests.guard_responder_policy import responder_policy_objects
 from lastcall.manifests.guard_webhooks import FAIL, IGNORE, guard_webhook_configuration, service_client
 from lastcall.manifests.rbac import Grant, Object, role_rules
 from lastcall.manifests.role_bindings import role_objects
@@ -109,12 +110,18 @@ def guard_objects(choices: GuardChoices) -> list[Object]:
         ),
         provider_rights_policy(labels),
         provider_rights_binding(labels),
+        *_responder_objects(choices, labels),
         guard_webhook_configuration(service_client(namespace), failure_policy=choices.failure_policy, labels=labels),
     ]
 
 
 def _list_grants(choices: GuardChoices, namespace: str) -> list[Grant]:
     return [*guard_grants(namespace), *eviction_request_grants(choices.eviction_requests)]
+
+
+def _responder_objects(choices: GuardChoices, labels: dict[str, str]) -> list[Object]:
+    off = choices.eviction_requests is EvictionRequestMode.OFF
+    return [] if off else responder_policy_objects(labels)
 
 
 def guarded_namespace_objects(namespace: str) -> list[Object]:

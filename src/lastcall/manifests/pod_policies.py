@@ -11,8 +11,14 @@ changed afterwards. Mutating policies run after the admission plugin Priority (p
 """
 
 from lastcall.errors import InvalidInput
+from lastcall.manifests.mutating_policies import (
+    NO_MIRROR_POD,
+    apply_configuration,
+    match_new_pods,
+    policy_and_binding,
+)
 from lastcall.manifests.rbac import Object
-from lastcall.names import MIRROR_ANNOTATION, PRIORITY_ANNOTATION, SETTLE_SECONDS, SLEEP_ADDED
+from lastcall.names import PRIORITY_ANNOTATION, SETTLE_SECONDS, SLEEP_ADDED
 
 SECONDS = 2
 """Seconds of the sleep by default: as long as an agent waits for a pod's Services at most."""
@@ -23,8 +29,8 @@ _LABELS = {
     "app.kubernetes.io/component": "pod-policies",
     "app.kubernetes.io/part-of": "lastcall",
 }
+_NAMESPACES: Object = {"matchExpressions": [{"key": SETTLE_SECONDS, "operator": "Exists"}]}
 _SPEC = "Object.spec"
-_NO_MIRROR = f"!('{MIRROR_ANNOTATION}' in object.metadata.?annotations.orValue({{}}))"
 _NO_JOB = "!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.kind == 'Job')"
 _NO_HOOK = "!has(c.lifecycle) || !has(c.lifecycle.preStop)"
 _SERVES = f"has(c.ports) && size(c.ports) > 0 && ({_NO_HOOK})"
@@ -40,8 +46,8 @@ def pod_policy_objects(*, seconds: int = SECONDS) -> list[Object]:
     if not 0 <= seconds <= _MOST_SECONDS:
         raise InvalidInput("manifests", [f"--settle-seconds: {seconds}: must be 0 to {_MOST_SECONDS}"])
     return [
-        *_policy_and_binding("lastcall-settle", settle_policy(seconds)),
-        *_policy_and_binding("lastcall-priority", priority_policy()),
+        *policy_and_binding("lastcall-settle", _LABELS, settle_policy(seconds)),
+        *policy_and_binding("lastcall-priority", _LABELS, priority_policy()),
     ]
 
 
@@ -56,9 +62,9 @@ def settle_policy(seconds: int | str) -> Object:
         "failurePolicy": "Ignore",
         # A webhook that adds a sidecar comes after the policies.
         "reinvocationPolicy": "IfNeeded",
-        "matchConstraints": _NEW_PODS,
+        "matchConstraints": match_new_pods(_NAMESPACES),
         "matchConditions": [
-            {"name": "no-mirror-pod", "expression": _NO_MIRROR},
+            {"name": "no-mirror-pod", "expression": NO_MIRROR_POD},
             {"name": "no-job", "expression": _NO_JOB},
             {"name": "ends-with-grace", "expression": "object.spec.?terminationGracePeriodSeconds.orValue(30) > 0"},
             {"name": "serves-without-hook", "expression": _A_SERVER_WITHOUT_HOOK},
@@ -83,7 +89,7 @@ def settle_policy(seconds: int | str) -> Object:
                 "expression": f"'{SLEEP_ADDED}' in object.metadata.?annotations.orValue({{}})",
             },
         ],
-        "mutations": [_apply(_SLEEP)],
+        "mutations": [apply_configuration(_SLEEP)],
     }
 
 
@@ -94,12 +100,12 @@ def priority_policy() -> Object:
     return {
         "failurePolicy": "Ignore",
         "reinvocationPolicy": "Never",
-        "matchConstraints": _NEW_PODS,
+        "matchConstraints": match_new_pods(_NAMESPACES),
         "matchConditions": [
-            {"name": "no-mirror-pod", "expression": _NO_MIRROR},
+            {"name": "no-mirror-pod", "expression": NO_MIRROR_POD},
             {"name": "has-priority", "expression": f"has(object.spec.priority) && !({annotated})"},
         ],
-        "mutations": [_apply(f"Object{{metadata: {text}}}")],
+        "mutations": [apply_configuration(f"Object{{metadata: {text}}}")],
     }
 
 
@@ -122,31 +128,3 @@ _SLEEP = (
     f"initContainers: {_hooked('initContainers', f'{_SIDECAR} && ({_NO_HOOK})')}"
     "}}"
 )
-
-# Every default is written out: kubectl would otherwise find fields missing at each apply.
-_NEW_PODS: Object = {
-    "matchPolicy": "Equivalent",
-    "namespaceSelector": {"matchExpressions": [{"key": SETTLE_SECONDS, "operator": "Exists"}]},
-    "objectSelector": {},
-    "resourceRules": [
-        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"], "scope": "*"}
-    ],
-}
-
-
-def _apply(expression: str) -> Object:
-    return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
-
-
-def _policy_and_binding(name: str, spec: Object) -> list[Object]:
-    api = "admissionregistration.k8s.io/v1"
-    metadata = {"name": name, "labels": dict(_LABELS)}
-    return [
-        {"apiVersion": api, "kind": "MutatingAdmissionPolicy", "metadata": metadata, "spec": spec},
-        {
-            "apiVersion": api,
-            "kind": "MutatingAdmissionPolicyBinding",
-            "metadata": metadata,
-            "spec": {"policyName": name},
-        },
-    ]

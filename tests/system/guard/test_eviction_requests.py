@@ -1,12 +1,11 @@
 """EvictionRequests in the lab, made with the real kubectl, for a pod that the provider http guards."""
 
 import json
-import subprocess
 import sys
 import time
 
 import pytest
-from support.kube.kubectl import PROGRAM
+from support.kube.kubectl import ask_kubectl
 from support.lab.up_process import LabProcess
 
 from lastcall.manifests.guard import guarded_namespace_objects
@@ -51,11 +50,7 @@ def stateful_set(books):
         "env": [{"name": "BOOKS", "value": str(books)}, address],
         "readinessProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1},
     }
-    spec = {
-        "terminationGracePeriodSeconds": 1,
-        "evictionResponders": [{"name": "lastcall.dev/guard", "priority": 10001}],
-        "containers": [container],
-    }
+    spec = {"terminationGracePeriodSeconds": 1, "containers": [container]}
     labels = {"app": "jobs"}
     return {
         "apiVersion": "apps/v1",
@@ -90,10 +85,7 @@ class Cluster:
         self.lab = LabProcess(directory / "lab", "--nodes=1", "--guard", serve)
 
     def kubectl(self, line, obj=None):
-        command = [PROGRAM, f"--kubeconfig={self.lab.kubeconfig}", *line.split()]
-        text = json.dumps(obj) if obj else ""
-        said = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=100)
-        return said.stdout + said.stderr
+        return ask_kubectl(self.lab.kubeconfig, line, obj)
 
     def read(self, what):
         return json.loads(self.kubectl(f"get {what} -o json"))
@@ -134,6 +126,7 @@ def cluster(tmp_path):
         found.lab.start()
         wait(lambda: "guardpolicies" in found.kubectl("get crd -o name"), "the guard's objects")
         wait(lambda: "lastcall-guard-releaser" in found.kubectl("get clusterroles -o name"), "the guard's roles")
+        wait(lambda: "responder" in found.kubectl("get mutatingadmissionpolicybindings -o name"), "the guard's policy")
         for obj in (*guarded_namespace_objects("default"), POLICY, stateful_set(found.books)):
             said = found.kubectl("apply -f -", obj)
             assert "created" in said or "configured" in said, said
@@ -145,6 +138,7 @@ def cluster(tmp_path):
 
 def test_a_guarded_pod_is_held_told_of_a_withdrawal_and_evicted_when_it_is_ready(cluster):
     pod = cluster.pod()
+    assert pod["spec"]["evictionResponders"] == [{"name": "lastcall.dev/guard", "priority": 10001}]
     assert "created" in cluster.kubectl("create -f -", request("first", pod))
     wait(lambda: "moves its jobs (40 % done" in cluster.kubectl("get evictions.lifecycle.k8s.io -o json"), "progress")
     assert cluster.said("pod-1-jobs-0")[0] == "Active"

@@ -99,3 +99,40 @@ validations:
   message: 'spec.provider: whoever names a Secret must have the right to get it in this namespace'
   reason: Forbidden
 {{- end }}
+
+{{- define "lastcall.guardResponder" -}}
+failurePolicy: Ignore
+paramKind:
+  apiVersion: apiregistration.k8s.io/v1
+  kind: APIService
+reinvocationPolicy: Never
+matchConstraints:
+  matchPolicy: Equivalent
+  namespaceSelector:
+    matchLabels:
+      lastcall.dev/guard-enabled: 'true'
+  objectSelector: {}
+  resourceRules:
+  - apiGroups:
+    - ''
+    apiVersions:
+    - v1
+    operations:
+    - CREATE
+    resources:
+    - pods
+    scope: '*'
+matchConditions:
+- name: no-mirror-pod
+  expression: '!(''kubernetes.io/config.mirror'' in object.metadata.?annotations.orValue({}))'
+- name: not-named
+  expression: '!object.spec.?evictionResponders.orValue([]).exists(one, one.name == ''lastcall.dev/guard'')'
+- name: has-room
+  expression: size(object.spec.?evictionResponders.orValue([])) < 10
+- name: no-group
+  expression: '!has(object.spec.schedulingGroup)'
+mutations:
+- patchType: JSONPatch
+  jsonPatch:
+    expression: 'size(object.spec.?evictionResponders.orValue([])) == 0 ? [JSONPatch{op: ''add'', path: ''/spec/evictionResponders'', value: [{''name'': dyn(''lastcall.dev/guard''), ''priority'': dyn(10001)}]}] : [JSONPatch{op: ''add'', path: ''/spec/evictionResponders/-'', value: {''name'': dyn(''lastcall.dev/guard''), ''priority'': dyn(10001)}}]'
+{{- end }}

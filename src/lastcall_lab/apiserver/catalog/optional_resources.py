@@ -5,11 +5,25 @@ from typing import Final
 
 from lastcall.errors import InvalidInput
 from lastcall_lab.apiserver.kinds.eviction_requests import EvictionKind, EvictionRequestKind
+from lastcall_lab.apiserver.resources.kind_behaviour import KindBehaviour
 from lastcall_lab.apiserver.resources.scheme import ServedResource
 
 LIFECYCLE: Final = "lifecycle.k8s.io/v1alpha1"
 OPTIONAL: Final = (LIFECYCLE,)
 """All API versions that may be served besides the built-in ones."""
+
+_API_SERVICES: Final = ServedResource(
+    "apiregistration.k8s.io",
+    "v1",
+    "apiservices",
+    "APIService",
+    KindBehaviour(),
+    namespaced=False,
+    subresources=("status",),
+    singular="apiservice",
+    verbs=("get", "list", "watch"),
+)
+"""An object says that a version is served, to an admission policy for example. There are those of ``OPTIONAL`` alone."""
 
 _ON: Final[Mapping[str, bool]] = {"": True, "true": True, "false": False}
 
@@ -35,8 +49,8 @@ def read_runtime_config(text: str) -> Sequence[str]:
 
 
 def optional_resources(versions: Sequence[str], wall: Callable[[], float] = lambda: 0.0) -> Sequence[ServedResource]:
-    """The resources of these versions. ``wall`` is the time by which times in objects are checked."""
-    return [*_lifecycle(wall)] if LIFECYCLE in versions else []
+    """The resources of these versions, and their APIServices. ``wall`` is the time by which times in objects are checked."""
+    return [*_lifecycle(wall), _API_SERVICES] if LIFECYCLE in versions else []
 
 
 def _lifecycle(wall: Callable[[], float]) -> Sequence[ServedResource]:

@@ -96,7 +96,7 @@ class ApiServer:
         self.store.describe_fields(self._fields)
         self.authorizer = Authorizer(self.store, authorization)
         self.store.on_change = self._handle_change
-        initial_objects.create_initial_objects(self.store, wall=clock.wall(), random=random)
+        initial_objects.create_initial_objects(self.store, wall=clock.wall(), random=random, optional=optional)
         if authorization is AuthorizationMode.RBAC:
             expected = [*bootstrap.bootstrap_objects(), *roles]
             reconciliation.reconcile_bootstrap(self.store, expected, wall=clock.wall(), random=random)

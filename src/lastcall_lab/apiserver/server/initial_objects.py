@@ -1,6 +1,6 @@
 """The objects that every cluster has from the start."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from lastcall_lab.apiserver.admission.service_addresses import NETWORK
@@ -23,9 +23,10 @@ _CLASSES = (
 )
 
 
-def create_initial_objects(store: Store, *, wall: float, random: Random) -> None:
-    """Creates the missing ones."""
-    for key, obj in _objects(wall, random):
+def create_initial_objects(store: Store, *, wall: float, random: Random, optional: Sequence[str] = ()) -> None:
+    """Creates the missing ones; ``optional`` are the API versions that are served on request."""
+    services = (_api_service(one, wall, random) for one in optional)
+    for key, obj in (*_objects(wall, random), *services):
         if store.get(key) is None:
             store.put(key, obj, expected=None)
 
@@ -53,6 +54,23 @@ def _service(wall: float, random: Random) -> Object:
             "internalTrafficPolicy": "Cluster",
         },
         "status": {"loadBalancer": {}},
+    }
+
+
+def _api_service(served: str, wall: float, random: Random) -> tuple[StorageKey, Object]:
+    """The APIService of a version that the API server itself serves (``kube-aggregator autoregister``)."""
+    group, _, version = served.partition("/")
+    metadata = {
+        "name": f"{version}.{group}",
+        "uid": object_meta.new_uid(random),
+        "creationTimestamp": object_meta.timestamp(wall),
+        "labels": {"kube-aggregator.kubernetes.io/automanaged": "onstart"},
+    }
+    spec = {"group": group, "version": version, "groupPriorityMinimum": 9700, "versionPriority": 1}
+    return StorageKey("apiservices.apiregistration.k8s.io", "", f"{version}.{group}"), {
+        "metadata": metadata,
+        "spec": spec,
+        "status": {},
     }
 
 
