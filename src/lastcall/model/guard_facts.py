@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from lastcall.model.base import Facts
+from lastcall.model.base import Facts, Time
 from lastcall.model.budgets import Budget
 from lastcall.model.guard_config import DEFAULTS, GuardConfig
 from lastcall.model.guard_policy import GuardPolicy
 from lastcall.model.pods import OwnerReference, Pod
-from lastcall.model.tolerations import Taint
+from lastcall.model.tolerations import Taint, Toleration
 
 
 class GuardedMetadata(Facts, frozen=True):
@@ -33,6 +33,19 @@ class GuardedNode(Facts, frozen=True):
 
     metadata: GuardedMetadata
     spec: GuardedNodeSpec = GuardedNodeSpec()
+
+
+class GuardedTaint(Taint, frozen=True):
+    """v1.Taint."""
+
+    time_added: Time | None = None
+
+
+class PodTaints(Facts, frozen=True):
+    """The taints of a pod's node, and what the pod tolerates. Without taints if the pod or its node is gone."""
+
+    taints: tuple[GuardedTaint, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
 
 
 class GuardedNamespaceStatus(Facts, frozen=True):

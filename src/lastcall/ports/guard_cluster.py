@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from lastcall.model.admission import Removal
-from lastcall.model.guard_facts import GuardFacts
+from lastcall.model.guard_facts import GuardFacts, PodTaints
 from lastcall.model.guard_policy import GuardPolicy, GuardPolicyCondition, HeldPod
 from lastcall.model.pods import Pod, StatusCondition
 from lastcall.ports.guard import GuardProvider
@@ -33,6 +33,10 @@ class GuardFactsReader(Protocol):
 
     async def read_pod_facts(self, namespace: str) -> GuardFacts:
         """The same without the workloads: three requests, and not one for each kind."""
+        ...
+
+    async def read_pod_taints(self, pod: Pod) -> PodTaints:
+        """The taints of the pod's node and the pod's tolerations, read now."""
         ...
 
     async def read_policies(self, namespace: str) -> tuple[GuardPolicy, ...]:

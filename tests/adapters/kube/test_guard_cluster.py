@@ -269,6 +269,22 @@ def test_an_owner_that_does_not_exist_is_missing(version, kind, path):
 
 
 @in_shop
+async def test_the_taints_of_a_pod_are_those_of_its_node_now(shop):
+    pod = (await shop.facts.read_pod_facts("shop")).find_pod("shop", "db-0")
+    assert "NoExecute" not in {one.effect for one in (await shop.facts.read_pod_taints(pod)).taints}
+    taint = {"key": "k", "effect": "NoExecute"}
+    await shop.server.good("PATCH", "/api/v1/nodes/n1", {"spec": {"taints": [taint]}})
+    found = await shop.facts.read_pod_taints(pod)
+    assert [(one.key, one.effect) for one in found.taints] == [("k", "NoExecute")]
+    assert "node.kubernetes.io/unreachable" in {one.key for one in found.tolerations}
+    facts = await shop.facts.read_removal_facts(removal(deletion(shop.pods[0])), fresh=False)
+    await shop.facts.read_pod_taints(pod)
+    assert shop.facts.recall_removal_facts(removal(deletion(shop.pods[0]))) == facts, "what is remembered stays"
+    other = replace(pod, metadata=replace(pod.metadata, uid="other"))
+    assert (await shop.facts.read_pod_taints(other)).taints == ()
+
+
+@in_shop
 async def test_a_cluster_that_does_not_answer_is_an_error_and_is_asked_again(shop):
     asked = removal(deletion(shop.pods[0]))
     shop.transport.fails = ("/statefulsets",)

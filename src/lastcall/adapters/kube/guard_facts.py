@@ -32,13 +32,16 @@ from lastcall.model.guard_facts import (
     GuardedMetadata,
     GuardedNamespace,
     GuardedNode,
+    GuardedTaint,
     GuardFacts,
+    PodTaints,
     WorkloadOwner,
     WorkloadSpec,
     WorkloadStatus,
 )
 from lastcall.model.guard_policy import GuardPolicy
 from lastcall.model.pods import OwnerReference, Pod
+from lastcall.model.tolerations import Toleration
 from lastcall.ports.node import Clock
 
 T = TypeVar("T")
@@ -53,6 +56,23 @@ class _ListedOwner(Facts, frozen=True):
     metadata: GuardedMetadata
     spec: WorkloadSpec | None = None
     status: WorkloadStatus | None = None
+
+
+class _TaintedNodeSpec(Facts, frozen=True):
+    taints: tuple[GuardedTaint, ...] | None = None
+
+
+class _TaintedNode(Facts, frozen=True):
+    spec: _TaintedNodeSpec = _TaintedNodeSpec()
+
+
+class _TolerantPodSpec(Facts, frozen=True):
+    tolerations: tuple[Toleration, ...] | None = None
+
+
+class _TolerantPod(Facts, frozen=True):
+    metadata: GuardedMetadata
+    spec: _TolerantPodSpec = _TolerantPodSpec()
 
 
 _PODS, _POLICIES, _BUDGETS = PODS.with_shape(Pod), GUARD_POLICIES.with_shape(GuardPolicy), BUDGETS.with_shape(Budget)
@@ -126,6 +146,15 @@ class KubeGuardFacts:
         )
         namespaces = {namespace: found} if found else {}
         return replace(self._nothing, pods=tuple(pods), namespaces=namespaces, policies=policies)
+
+    async def read_pod_taints(self, pod: Pod) -> PodTaints:
+        """``GuardFactsReader.read_pod_taints``. Nothing of it is remembered."""
+        load_node = self._load_object(NODES.with_shape(_TaintedNode), pod.spec.node_name)
+        load_pod = self._load_object(PODS.with_shape(_TolerantPod), pod.metadata.name, pod.metadata.namespace)
+        node, found = await asyncio.gather(load_node(), load_pod())
+        if node is None or found is None or found.metadata.uid != pod.metadata.uid:
+            return PodTaints()
+        return PodTaints(taints=node.spec.taints or (), tolerations=found.spec.tolerations or ())
 
     async def read_policies(self, namespace: str) -> tuple[GuardPolicy, ...]:
         """``GuardFactsReader.read_policies``."""

@@ -10,9 +10,11 @@ from msgspec.structs import replace
 from lastcall.aio import Signal, timeout, wait_first
 from lastcall.errors import LastcallError, TimedOut, Unavailable
 from lastcall.guard.decisions import preparation_outcomes as outcomes
+from lastcall.guard.decisions.nudge import is_evicted_by_taint
 from lastcall.guard.decisions.preparation import CHECK_SECONDS, PreparationStep, PreparationTurn, decide_preparation
 from lastcall.guard.decisions.preparation_events import describe_limit, is_limit_exceeded, list_events
 from lastcall.guard.decisions.replacement import is_application_gone
+from lastcall.guard.decisions.requesters import is_taint_eviction
 from lastcall.guard.decisions.reservations import list_members, pods_in_front
 from lastcall.model.guard_facts import GuardFacts
 from lastcall.model.guard_policy import GuardPolicy, HeldPod, PreparationState
@@ -189,9 +191,18 @@ class PreparationWorker:
 
     async def _nudge(self, held: HeldPod) -> None:
         pod = _find_pod(held, self._facts)
-        if pod is not None:
+        if pod is None:
+            return
+        if is_taint_eviction(held.requested_by) and not await self._is_evicted(pod):
+            async with timeout(PROVIDER_SECONDS):
+                provider = self._ports.providers.make_policy_provider(self._policy)
+                await self._cancel(held, provider, "no taint of its node evicts it any more")
+        else:
             await self._ports.actions.delete_pod(pod, held.grace_period_seconds)
             await self._ports.clock.sleep(CHECK_SECONDS)  # until the list of pods shows it
+
+    async def _is_evicted(self, pod: Pod) -> bool:
+        return is_evicted_by_taint(await self._ports.facts.read_pod_taints(pod), self._now())
 
     async def _fail(self, held: HeldPod, message: str, *, is_unreachable: bool) -> None:
         log.warning("pod %s: %s", self._title(held), message)

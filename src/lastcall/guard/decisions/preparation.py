@@ -105,7 +105,7 @@ def _decide_check(
     if held.ready_at and is_nudge_wanted(held, pod, facts):
         nudge_at = held.ready_at + timedelta(seconds=NUDGE_SECONDS)
         if now >= nudge_at and is_ready(held, facts, now) and not pods_in_front(pod, policy, facts):
-            return PreparationTurn(step=PreparationStep.NUDGE, reason="its controller waits in backoff")
+            return PreparationTurn(step=PreparationStep.NUDGE, reason=f"{held.requested_by} does not ask again")
         due = min(due, max(nudge_at, now))
     return PreparationTurn(step=PreparationStep.WAIT, until=due, reason=held.state.value.lower())
 

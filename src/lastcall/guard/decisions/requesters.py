@@ -15,6 +15,17 @@ _WORKLOAD_CONTROLLERS = frozenset(
 )
 
 
+_TAINT_EVICTION = "system:serviceaccount:kube-system:node-controller"
+
+
+def is_taint_eviction(username: str) -> bool:
+    """Whether it is the user as whom kube-controller-manager evicts from nodes with ``NoExecute`` taints.
+
+    Of the controllers with this user no other one deletes pods (``cmd/kube-controller-manager/app/core.go``).
+    """
+    return username == _TAINT_EVICTION
+
+
 def is_workload_controller(username: str) -> bool:
     """Whether it is the controller of a kind whose wish can be read again: a StatefulSet or a ReplicaSet."""
     return username in _WORKLOAD_CONTROLLERS

@@ -216,20 +216,43 @@ def test_afterwards_nothing_stays_prepared(client):
     play_on_guarded_cluster(scene)
 
 
-def test_a_taint_eviction_forgets_the_pod_and_a_person_goes_on():
+async def evict_by_taint(cluster):
     """Five tries, 10 ms apart (``tainteviction: addConditionAndDeletePod``): none comes after the preparation."""
+    await mark(cluster, "DeletionByTaintManager", NODE_CONTROLLER)
+    for _ in range(5):
+        assert (await cluster.remove(NODE_CONTROLLER))[0] == 429
+        await cluster.clock.sleep(0.01)
 
+
+async def taint(cluster, *taints):
+    node = cluster.pod("db-0")["spec"]["nodeName"]
+    await cluster.client.patch(NODES, node, {"spec": {"taints": [*taints]}})
+
+
+OFF = {"key": "maintenance", "effect": "NoExecute"}
+
+
+def test_a_taint_eviction_forgets_the_pod_and_the_guard_goes_on():
     async def scene(cluster):
         uid = cluster.pod("db-0")["metadata"]["uid"]
-        await mark(cluster, "DeletionByTaintManager", NODE_CONTROLLER)
-        for _ in range(5):
-            assert (await cluster.remove(NODE_CONTROLLER))[0] == 429
-            await cluster.clock.sleep(0.01)
-        await cluster.until(lambda: cluster.entries()["db-0"]["state"] == "Ready")
-        await cluster.clock.sleep(60)
+        await taint(cluster, OFF)
+        await evict_by_taint(cluster)
+        await cluster.until(lambda: cluster.is_going(uid))
+        assert cluster.allowed == [("db-0", "releaser", True)]
+
+    play_on_guarded_cluster(scene)
+
+
+def test_a_pod_whose_node_has_its_taint_no_more_stays_and_its_preparation_is_undone():
+    async def scene(cluster):
+        uid = cluster.pod("db-0")["metadata"]["uid"]
+        await taint(cluster, OFF)
+        await evict_by_taint(cluster)
+        await taint(cluster)
+        await cluster.until(lambda: cluster.entries()["db-0"]["state"] == "Released")
         assert not cluster.is_going(uid)
-        assert (await cluster.remove("ann"))[0] in OK
-        assert cluster.allowed == [("db-0", "ready", True)]
+        assert cluster.database.calls == ["prepare", "cancel"]
+        assert cluster.allowed == []
 
     play_on_guarded_cluster(scene)
 

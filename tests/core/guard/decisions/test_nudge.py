@@ -6,8 +6,12 @@ import pytest
 from support.guard.reviews import CONTROLLER, NOW, PERSON, held, obj, pod, policy, state
 from support.guard.reviews import facts as read_facts
 
+from lastcall.guard.decisions.nudge import is_evicted_by_taint
 from lastcall.guard.decisions.preparation import PreparationStep, decide_preparation
+from lastcall.model.guard_facts import GuardedTaint, PodTaints
+from lastcall.model.tolerations import Toleration
 
+TAINT_EVICTION = CONTROLLER | {"username": "system:serviceaccount:kube-system:node-controller"}
 REPLICA_SET = CONTROLLER | {"username": "system:serviceaccount:kube-system:replicaset-controller"}
 
 
@@ -48,6 +52,10 @@ def stateful_set(replicas=3, revision="new", start=None, **metadata):
         (step(stateful_set(), ready=-1), "wait"),
         (step(stateful_set(), checked=-3), "check"),
         (step(stateful_set(deletionTimestamp="2026-11-28T11:00:00Z")), "wait"),
+        (step(user=TAINT_EVICTION, subject=pod(owner="")), "nudge"),
+        (step(user=TAINT_EVICTION, verified=-30), "wait"),
+        (step(user=TAINT_EVICTION, request="Eviction"), "wait"),
+        (step(user=TAINT_EVICTION, subject=pod(deletionTimestamp="2026-11-28T11:00:00Z")), "wait"),
     ],
 )
 def test_a_stateful_set_that_still_wants_it_is_spared_the_wait(made, expected):
@@ -61,3 +69,31 @@ def test_a_replica_set_is_spared_the_wait_while_it_has_too_many_pods(has, wants,
     )
     found = step(owner, user=REPLICA_SET, subject=pod(owner="ReplicaSet"))
     assert found is PreparationStep(expected)
+
+
+def taint(effect="NoExecute", *, since=-60.0):
+    added = None if since is None else NOW + timedelta(seconds=since)
+    return GuardedTaint(key="k", effect=effect, time_added=added)
+
+
+def tolerated(seconds):
+    return Toleration(key="k", operator="Exists", toleration_seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("taints", "tolerations", "expected"),
+    [
+        ([taint()], [], True),
+        ([], [], False),
+        ([taint("NoSchedule")], [], False),
+        ([taint()], [tolerated(None)], False),
+        ([taint()], [tolerated(60)], True),
+        ([taint()], [tolerated(61)], False),
+        ([taint(since=None)], [tolerated(1)], False),
+        ([taint(since=None)], [], True),
+        ([taint("NoSchedule"), taint()], [], True),
+    ],
+)
+def test_a_taint_evicts_as_long_as_it_applies(taints, tolerations, expected):
+    """It may have been removed and added again since the request: then the pod has its whole time again."""
+    assert is_evicted_by_taint(PodTaints(taints=tuple(taints), tolerations=tuple(tolerations)), NOW) is expected
