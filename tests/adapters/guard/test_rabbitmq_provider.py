@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 from support.guard import members
 from support.guard import rabbitmq_servers as rabbitmq
+from support.guard.certificates import FAULTS, SETTINGS, read_refusals
 from support.guard.provider_benches import wait_for
 from support.guard.scripted_members import ScriptedMembers
 
@@ -29,7 +30,7 @@ class Bench:
 
     def provider(self, password=rabbitmq.PASSWORD, **settings):
         settings = {"port": self.servers.port, "timeoutSeconds": 5, **LOGIN, **settings}
-        return self.factory.make_provider(settings, self.servers.access(auth=password))
+        return self.factory.make_provider(settings, self.servers.access(auth=password, **self.servers.tls.secrets))
 
     def find_leader(self, number):
         async def ask():
@@ -134,6 +135,18 @@ async def test_a_password_that_is_refused_is_named_and_not_shown(bench):
     with pytest.raises(LastcallError, match="the login of guard is refused") as caught:
         await bench.provider(password="wr0ng").check_health(one(0))  # noqa: S106 - it is none
     assert "wr0ng" not in str(caught.value)
+
+
+async def test_over_tls_what_is_not_the_applications_holds_the_pod(bench):
+    over_tls = {"scheme": "https", "port": bench.servers.tls_port, **SETTINGS}
+    assert await bench.provider(**over_tls).check_health(one(0)) == HEALTHY
+    assert await bench.check(0, **over_tls) == (LOST, "it is not in maintenance mode")
+    for changes, what in FAULTS.values():
+        said = await read_refusals(bench.provider(**over_tls | changes), one(0))
+        assert all(what.search(text) for text in said), said
+    for said in await read_refusals(bench.provider(**over_tls | {"clientCertificateSecret": None}), one(0)):
+        assert "certificate" in said
+    assert bench.servers.answers(0), "it is not in maintenance mode"
 
 
 # -- nodes that answer as they are told --------------------------------------------------------------------------------

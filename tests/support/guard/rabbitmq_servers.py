@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from support.guard.certificates import TlsFiles
 from support.guard.members import Loopback, pod
 from support.guard.server_ports import free_ports, wait_until
 
@@ -41,11 +42,15 @@ def _other_user():
 
 
 class RabbitmqServers:
-    """Nodes by number; each has the address of the pod of that number, and listens to no other."""
+    """Nodes by number; each has the address of the pod of that number, and listens to no other.
+
+    The management API has two ports: by ``tls_port`` it speaks HTTPS, with ``tls``, and wants a client's certificate.
+    """
 
     def __init__(self):
-        self.port, self._client_port, self._epmd_port, *self._cluster_ports = free_ports(6)
+        self.port, self.tls_port, self._client_port, self._epmd_port, *self._cluster_ports = free_ports(7)
         self.directory = Path(tempfile.mkdtemp(prefix="rabbitmq-"))  # pytest's own is closed to other users
+        self.tls = TlsFiles(self.directory / "tls")
         self._rest = {}
         if os.getuid() == 0:
             user = _other_user()
@@ -249,6 +254,13 @@ class RabbitmqServers:
         yield "listeners.tcp.1", f"{address(number)}:{self._client_port}"
         yield "management.tcp.ip", address(number)
         yield "management.tcp.port", self.port
+        yield "management.ssl.ip", address(number)
+        yield "management.ssl.port", self.tls_port
+        yield "management.ssl.cacertfile", self.tls.ca
+        yield "management.ssl.certfile", self.tls.certificate
+        yield "management.ssl.keyfile", self.tls.key
+        yield "management.ssl.verify", "verify_peer"
+        yield "management.ssl.fail_if_no_peer_cert", "true"
         yield "default_user", USER
         yield "default_pass", PASSWORD
         yield "loopback_users", "none"
