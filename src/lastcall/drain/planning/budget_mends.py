@@ -15,6 +15,10 @@ SYNC_FAILED = "SyncFailed"
 """The reason of the condition DisruptionAllowed while the disruption controller cannot count the pods."""
 
 
+_MOST_REPLICAS = 100
+"""So many more replicas are tried."""
+
+
 class BudgetMend(NamedTuple):
     """Why the budget allows nothing, beyond its numbers, and what can be done."""
 
@@ -31,7 +35,7 @@ def mend_budget(budget: Budget, pod: DrainPod, case: DrainCase) -> BudgetMend:
             "give its pods a controller with replicas, or the budget minAvailable as a number",
         )
     expected = _expected_pods(budget, case)
-    if _never_allows(budget, expected):
+    if not _allows(budget, expected):
         return _mend_impossible(budget, pod, expected, case)
     return _mend_unhealthy(budget, case)
 
@@ -43,13 +47,12 @@ def _expected_pods(budget: Budget, case: DrainCase) -> int:
     return len([pod for pod in _all_covered(budget, case) if not pod.is_finished])
 
 
-def _never_allows(budget: Budget, expected: int) -> bool:
-    """Whether all expected pods must stay healthy, so that no number of healthy pods allows a disruption."""
+def _allows(budget: Budget, expected: int) -> bool:
+    """Whether one of so many expected pods may go while all are healthy; also if the budget cannot be read."""
     try:
-        floor = resolve_floor(budget.spec.min_available, budget.spec.max_unavailable, expected)
+        return resolve_floor(budget.spec.min_available, budget.spec.max_unavailable, expected) < expected
     except ValueError:
-        return False
-    return floor >= expected
+        return True
 
 
 def _mend_impossible(budget: Budget, pod: DrainPod, expected: int, case: DrainCase) -> BudgetMend:
@@ -64,11 +67,17 @@ def _mend_impossible(budget: Budget, pod: DrainPod, expected: int, case: DrainCa
 
 def _impossible_mend(budget: Budget, workload: SurgeableWorkload | None, expected: int, case: DrainCase) -> str:
     change = "change the budget so that it allows one disruption"
-    name = workload.title if workload else "its pods' controller"
-    raises = budget.spec.max_unavailable is None and not _is_percentage(budget.spec.min_available)
-    replicas = f"raise the replicas of {name} to {_enough_replicas(budget, workload, expected)}" if raises else ""
     surge = _surge_text(workload, budget, case) if workload else ""
-    return ", or ".join(part for part in (surge, replicas, change) if part)
+    return ", or ".join(part for part in (surge, _replicas_text(budget, workload, expected), change) if part)
+
+
+def _replicas_text(budget: Budget, workload: SurgeableWorkload | None, expected: int) -> str:
+    """With how many replicas the budget allows a disruption; "" if with no number, as with 100%."""
+    enough = next((more for more in range(1, _MOST_REPLICAS) if _allows(budget, expected + more)), None)
+    if enough is None:
+        return ""
+    name, own = (workload.title, workload.spec.replicas) if workload else ("its pods' controller", expected)
+    return f"raise the replicas of {name} to {own + enough}"
 
 
 def _surge_text(workload: SurgeableWorkload, budget: Budget, case: DrainCase) -> str:
@@ -83,17 +92,6 @@ def _surge_text(workload: SurgeableWorkload, budget: Budget, case: DrainCase) ->
             f"kubectl rollout restart deployment/{workload.metadata.name} {where}"
         )
     return f"raise minReplicas of {found.autoscaler.title}" if found.autoscaler else ""
-
-
-def _enough_replicas(budget: Budget, workload: SurgeableWorkload | None, expected: int) -> int:
-    """One more than must be healthy, of which other workloads' pods may be a part."""
-    needed = budget.spec.min_available
-    own = workload.spec.replicas if workload else expected
-    return own + (int(needed) if needed is not None else expected) - expected + 1
-
-
-def _is_percentage(value: int | str | None) -> bool:
-    return isinstance(value, str)
 
 
 def _mend_unhealthy(budget: Budget, case: DrainCase) -> BudgetMend:

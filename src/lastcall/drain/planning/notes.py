@@ -70,7 +70,8 @@ def _note_unknown_daemon_sets(case: DrainCase) -> Iterator[DrainNote]:
     if case.facts.daemon_sets is not None:
         return
     pods = [one.pod for one in case.judged if not one.pod.is_finished and is_of_daemon_set(one.pod)]
-    if owners := sorted({f"{pod.metadata.namespace}/{controller_of(pod).name}" for pod in pods if controller_of(pod)}):  # type: ignore[union-attr]  # just compared
+    owners = sorted({f"{pod.metadata.namespace}/{owner.name}" for pod in pods if (owner := controller_of(pod))})
+    if owners:
         yield DrainNote(
             text=f"no DaemonSet is known; these are assumed to exist: {name_some(owners)}",
             mend="add the DaemonSets to the state",

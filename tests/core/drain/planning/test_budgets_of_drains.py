@@ -112,13 +112,15 @@ def test_a_budget_that_never_allows_a_disruption_is_to_be_changed(spec, numbers,
     assert "change the budget" in mend
 
 
-def test_more_replicas_mend_a_number_and_not_a_percentage():
+def test_more_replicas_mend_what_they_can():
     deployment = workload_object(replicas=3, strategy={"type": "Recreate"})
     replica_set = workload_object("ReplicaSet", "web", replicas=3, owner=owner_reference("Deployment", "web"))
     count = {"healthy": 3, "desired": 3, "expected": 3}
     mend = only(web(), deployment, replica_set, budget_object(spec={"minAvailable": 3}, **count))[1]
     assert mend.startswith("raise the replicas of Deployment n/web to 4, or change the budget")
-    for spec in ({"minAvailable": "100%"}, {"maxUnavailable": 0}):
+    half = {"minAvailable": "80%"}  # of 3 pods 3, of 5 pods 4
+    assert "Deployment n/web to 5" in only(web(), deployment, replica_set, budget_object(spec=half, **count))[1]
+    for spec in ({"minAvailable": "100%"}, {"maxUnavailable": 0}, {"maxUnavailable": "0%"}):
         assert "replicas" not in only(web(), deployment, replica_set, budget_object(spec=spec, **count))[1]
 
 
@@ -150,6 +152,26 @@ def test_a_budget_without_a_pod_in_sight_is_waited_for():
     why, mend = only(web("a"), budget_object(healthy=2, desired=2, expected=3, spec={"minAvailable": 2}))
     assert why.endswith("2 of 3 expected pods are healthy")
     assert mend == "wait until its pods are ready"
+
+
+def test_a_value_that_is_no_number_is_not_judged():
+    why, _ = only(web(), budget_object(healthy=1, desired=2, expected=1, spec={"minAvailable": "many"}))
+    assert "never" not in why
+
+
+def test_without_a_count_the_pods_in_sight_are_counted():
+    """Finished pods are not expected."""
+    pods = [web("a"), web("b", node="n2"), web("done", node="n2", phase="Succeeded")]
+    why, _ = only(*pods, budget_object(expected=0, healthy=2, desired=2, spec={"minAvailable": 2}))
+    assert why.endswith("it can never allow a disruption: minAvailable 2 of 2 pods")
+
+
+def test_many_pods_are_not_all_named():
+    pods = [web(f"p{number}", node="n2", ready=False) for number in range(5)]
+    numbers = {"healthy": 1, "desired": 2, "expected": 9, "spec": {"minAvailable": 2}}
+    assert only(web("here"), *pods, budget_object(**numbers))[0].endswith("not ready: n/p0, n/p1, n/p2, n/p3, n/p4")
+    more = [*pods, web("p5", node="n2", ready=False), web("p6", node="n2", ready=False)]
+    assert only(web("here"), *more, budget_object(**numbers))[0].endswith("n/p3, n/p4 and 2 more")
 
 
 def test_a_status_that_is_older_than_its_spec_is_waited_for():

@@ -115,6 +115,25 @@ def test_a_guard_that_makes_no_progress_holds(state):
     assert "kubectl lastcall guard status p -n n" in one["mend"]
 
 
+def test_what_the_guard_says_is_what_is_told():
+    assert "makes no progress" in blocked_of(owned_object(), policy("Stalled"))[0]["why"]
+    assert "short of members" in blocked_of(owned_object(), policy("Unhealthy"))[0]["why"]
+
+
+def test_a_namespace_that_is_being_deleted_is_not_guarded():
+    labels = {"lastcall.dev/guard-enabled": "true"}
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "labels": labels}}
+    assert len(blocked_of(owned_object(), policy("Stalled"), space)) == 1
+    assert blocked_of(owned_object(), policy("Stalled"), {**space, "status": {"phase": "Terminating"}}) == []
+
+
+def test_no_guard_is_asked_on_a_node_that_is_out_of_service():
+    tainted = node_object("n1", taints=[{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}])
+    assert [one["by"]["kind"] for one in blocked_of(tainted, owned_object(), policy("Stalled"))] == ["Node"]
+    other = node_object("n1", taints=[{"key": "a", "effect": "NoExecute"}])
+    assert [one["by"]["kind"] for one in blocked_of(other, owned_object(), policy("Stalled"))] == ["GuardPolicy"]
+
+
 BYPASS = {"lastcall.dev/guard-bypass-until": "2026-01-02T00:00:00Z"}
 
 
@@ -126,6 +145,7 @@ BYPASS = {"lastcall.dev/guard-bypass-until": "2026-01-02T00:00:00Z"}
         (owned_object(), policy("Ready")),
         (owned_object(), policy("Stalled", selector={"matchLabels": {"app": "other"}})),
         (owned_object(), policy("Stalled", holdLimit="30m", onLimit="Allow")),
+        (owned_object(), policy("Stalled", holdLimit="1h", onLimit="Allow")),  # exactly so long
         (owned_object(annotations=BYPASS), policy("Stalled")),
         (owned_object(phase="Succeeded"), policy("Stalled")),
         (owned_object(deletion="2026-01-01T11:00:00Z"), policy("Stalled")),

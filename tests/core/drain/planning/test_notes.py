@@ -48,6 +48,8 @@ def test_pods_that_are_made_once_are_no_singletons():
 def test_lost_local_data():
     pods = [owned_object("a", volumes=EMPTY_DIR), owned_object("done", volumes=EMPTY_DIR, phase="Succeeded")]
     assert "is lost of: n/a (" in about("emptyDir", *pods, delete_emptydir_data=True)[0]
+    assert about("emptyDir data", *pods) == []
+    assert about("emptyDir data", owned_object(), delete_emptydir_data=True) == []
 
 
 def test_bare_pods_and_orphans():
@@ -187,6 +189,14 @@ ROOM = {
 }
 
 
+EMPTY_TERM = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}
+
+
+def test_an_affinity_without_requirements_matches_no_node():
+    pod = small(spec={"affinity": {"nodeAffinity": EMPTY_TERM}})
+    assert about("no other node has room", node_object("n2", allocatable=room()), pod)
+
+
 @pytest.mark.parametrize("name", ROOM)
 def test_room_elsewhere(name):
     objects, said = ROOM[name]
@@ -318,7 +328,7 @@ MAINTENANCE = {
     "spec": {"nodeName": "n1", "reason": "new disk"},
 }
 DELETE = {"cluster.x-k8s.io/delete-machine": ""}
-RENEWED, EXPIRED = "2026-01-01T11:30:00.000000Z", "2026-01-01T10:59:00.000000Z"
+RENEWED, EXPIRED = "2026-01-01T11:30:00.000000Z", "2026-01-01T11:00:00.000000Z"  # an hour ago, to the second
 
 OWNERS = {
     "Karpenter": node_object("n1", taints=[{"key": "karpenter.sh/disrupted", **TAINT}]),

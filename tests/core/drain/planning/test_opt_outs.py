@@ -27,6 +27,7 @@ FREE = [
     {"annotations": {AUTOSCALER: "true"}},
     {"labels": {KARPENTER: "true", AUTOSCALER: "false"}},
     {"labels": {CLUSTER_API: "wait"}},
+    {"labels": {CLUSTER_API: "wait--completed"}},
     {"annotations": {CLUSTER_API: "wait-completed"}},
     {"annotations": {"descheduler.alpha.kubernetes.io/evict": "false"}},
     {"annotations": {"descheduler.alpha.kubernetes.io/request-evict-only": ""}},

@@ -82,6 +82,11 @@ CASES = {
     "terminating": (owned(deletion=LATE), {}, (EVICT, "", "")),
     "terminating for long": (bare(deletion=LATE), {"skip_wait_for_delete_timeout": 30}, (SKIP, LATE_TEXT, "")),
     "terminating for exactly so long": (owned(deletion=LATE), {"skip_wait_for_delete_timeout": 31}, (EVICT, "", "")),
+    "terminating for longer than the shortest limit": (
+        owned(deletion=LATE),
+        {"skip_wait_for_delete_timeout": 1},
+        (SKIP, LATE_TEXT.replace("30", "1"), ""),
+    ),
     "daemon set, terminating for long": (
         daemon(deletion=LATE),
         {"skip_wait_for_delete_timeout": 30},
