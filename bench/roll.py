@@ -1,5 +1,7 @@
 """Nodes are emptied one after the other behind real proxies that are late: by kubectl drain, and by watching the traffic.
 
+kubectl drains without a sleep in front of SIGTERM, and once with the sleep of the learnt length.
+
 Five nodes of a lab, each with a proxy of its own: Envoy, HAProxy or nginx, which follows the EndpointSlices up to eight
 seconds late. 300 requests a second go through all proxies in turn, half of them on kept connections. The budget is
 watched by kubectl.
@@ -70,11 +72,12 @@ class Roll:
             await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
 
     async def _play(self, rig):
-        rows = [await self._roll(rig, turn + 1, "kubectl drain", rig.drain_by_kubectl) for turn in range(self._turns)]
+        bare = [await self._roll(rig, turn + 1, "kubectl drain", rig.drain_by_kubectl) for turn in range(self._turns)]
         seconds = await rig.hold_by_policy()
         self.told.append(f"roll: the learnt settle time has pods sleep {seconds} s")
+        held = await self._roll(rig, 1, "kubectl drain, with that sleep", rig.drain_by_kubectl)
         watched = [await self._roll(rig, turn + 1, WATCHED, rig.drain_by_traffic) for turn in range(self._turns)]
-        return rows + watched
+        return [*bare, held, *watched]
 
     async def _roll(self, rig, turn, by, empty):
         self._tell(f"{NAME}: all nodes by {by}, {turn}")
