@@ -30,7 +30,7 @@ class HttpMetadataService:
         """``ports.deadlines.MetadataService.request``."""
         try:
             async with timeout(within):
-                return await self._exchange(self._request_bytes(method, path, headers, body))
+                return await self._exchange(self._request_bytes(method, path, headers, body), within)
         except TimeoutError:
             raise Unavailable(f"{self._name} does not answer within {within:g} s") from None
         except OSError as error:
@@ -43,12 +43,12 @@ class HttpMetadataService:
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         return f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + body
 
-    async def _exchange(self, request: bytes) -> MetadataAnswer:
+    async def _exchange(self, request: bytes, within: float) -> MetadataAnswer:
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(lambda: HttpConnection(self._name), self._host, self._port)
         try:
             connection.send(request, bodiless=False)
-            await connection.wait_for_head()
+            await connection.wait_for_head(within)
             body = bytearray()
             async for chunk in connection.body_chunks():
                 body += chunk

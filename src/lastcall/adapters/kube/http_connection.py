@@ -1,15 +1,14 @@
 """One HTTP/1.1 connection: one request at a time; the answer is available as it arrives."""
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncGenerator
 
 import httptools
 
 from lastcall.errors import Unavailable
 
-_HIGH, _LOW = 256 * 1024, 64 * 1024
-"""Unread bytes at which reading from the peer pauses, and at which it resumes."""
+_HIGH = 256 * 1024
+"""Unread bytes at which reading from the peer pauses; it resumes when they are read."""
 
 _MAX_HEAD = 64 * 1024
 
@@ -30,9 +29,9 @@ class HttpConnection(asyncio.Protocol):
         self.status = 0
         self.headers: dict[str, str] = {}
         self._head_size = 0
-        self._chunks: deque[bytes] = deque()
+        self._chunks: list[bytes] = []
         self._buffered = 0
-        self._head_done = self._done = self._keep = False
+        self._head_done = self._done = self._keep = self._expired = False
 
     # -- for the pool --------------------------------------------------------------------------------------------------
 
@@ -55,32 +54,36 @@ class HttpConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.write(data)
 
-    async def wait_for_head(self) -> None:
-        """Waits until ``status`` and ``headers`` are set."""
-        while not self._head_done:
-            await self._wait_for_data()
+    async def wait_for_head(self, seconds: float) -> None:
+        """Waits until ``status`` and ``headers`` are set. TimeoutError if that takes longer.
+
+        A timer of the event loop costs a third of a ``timeout`` around each request.
+        """
+        limit = asyncio.get_running_loop().call_later(seconds, self._expire)
+        try:
+            while not self._head_done:
+                if self._expired:
+                    raise TimeoutError
+                await self._wait_for_data()
+        finally:
+            limit.cancel()
 
     async def body_chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yields the body as it arrives."""
+        """Yields the body as it arrives: all that has arrived at a time, however the peer divided it."""
         while True:
-            while self._chunks:
-                chunk = self._chunks.popleft()
-                self._buffered -= len(chunk)
-                if self._buffered < _LOW and self._transport is not None:
+            if self._chunks:
+                chunk = self._take_chunks()
+                if self._transport is not None:
                     self._transport.resume_reading()
                 yield chunk
-            if self._done:
+            elif self._done:
                 return
-            await self._wait_for_data()
+            else:
+                await self._wait_for_data()
 
     def take_buffered_body(self, limit: int) -> bytes | None:
         """The whole body if it came with the head, as most do, and has at most ``limit`` bytes; else None."""
-        if not self._done or self._buffered > min(limit, _HIGH):
-            return None
-        body = b"".join(self._chunks)
-        self._chunks.clear()
-        self._buffered = 0
-        return body
+        return None if not self._done or self._buffered > min(limit, _HIGH) else self._take_chunks()
 
     def abort(self) -> None:
         """Ends the connection at once; a waiting reader gets Unavailable."""
@@ -96,6 +99,16 @@ class HttpConnection(asyncio.Protocol):
             await self._waiting
         finally:
             self._waiting = None
+
+    def _take_chunks(self) -> bytes:
+        taken = b"".join(self._chunks)
+        self._chunks.clear()
+        self._buffered = 0
+        return taken
+
+    def _expire(self) -> None:
+        self._expired = True
+        self._wake_reader()
 
     # -- asyncio.Protocol ----------------------------------------------------------------------------------------------
 

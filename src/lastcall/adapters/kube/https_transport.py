@@ -99,8 +99,7 @@ class HttpsTransport:
             connection, fresh = await pool.acquire(self._context)
             try:
                 connection.send(data, bodiless=method == "HEAD")
-                async with timeout(self._limits.answer):
-                    await connection.wait_for_head()
+                await connection.wait_for_head(self._limits.answer)
                 return connection
             except BaseException as error:
                 again = not fresh and method in ("GET", "HEAD") and connection.is_unanswered

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
@@ -32,11 +33,21 @@ class ApiResource(Generic[T]):
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The path of a collection, object or subresource; without a namespace, of a cluster-wide one."""
-        parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
-        if namespace:
-            parts += ["namespaces", namespace]
-        parts += [one for one in (self.plural, name, *subresource.split("/")) if one]
-        return "/" + "/".join(part if _PLAIN(part) else quote(part, safe=":") for part in parts)
+        collection = _collection_path(self.group, self.version, namespace, self.plural)
+        below = [name, *subresource.split("/")] if subresource else [name]
+        return "/".join([collection, *(_quote_part(part) for part in below if part)])
+
+
+@lru_cache(maxsize=1024)  # the same few for nearly all requests
+def _collection_path(group: str, version: str, namespace: str, plural: str) -> str:
+    parts = ["apis", group, version] if group else ["api", version]
+    if namespace:
+        parts += ["namespaces", namespace]
+    return "/" + "/".join(_quote_part(part) for part in [*parts, plural] if part)
+
+
+def _quote_part(part: str) -> str:
+    return part if _PLAIN(part) else quote(part, safe=":")
 
 
 class ObjectRevision(msgspec.Struct, rename="camel", gc=False):

@@ -20,7 +20,8 @@ class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         if isinstance(record.args, tuple):
             arguments = tuple(plain_text(one) if isinstance(one, str) else one for one in record.args)
-            record = logging.makeLogRecord({**record.__dict__, "args": arguments})
+            if arguments != record.args:  # rare: a copy costs as much as the rest
+                record = logging.makeLogRecord({**record.__dict__, "args": arguments})
         return plain_lines(super().format(record), _FURTHER)
 
 
