@@ -29,9 +29,10 @@ MINE = owner_mark.OwnerMark(**MARK, fencer="f", switched_off=True)
 
 
 class Leads:
-    """``ports`` of leadership, said by a test."""
+    """``ports`` of leadership, said by a test; a renewal is sent at the time of ``clock``."""
 
-    def __init__(self):
+    def __init__(self, clock):
+        self._clock = clock
         self.leads, self.sure, self.holder = True, True, "me"
         self.leading_until, self.sole_until = 1000.0, 1000.0
         self.last_renewal = float("-inf")
@@ -41,7 +42,10 @@ class Leads:
 
     async def confirm_leading(self):
         self.confirmed += 1
+        sent = self._clock.now
         await self.answers.wait()
+        if self.sure:
+            self.last_renewal = sent
         return self.sure
 
 
@@ -187,7 +191,8 @@ class World:
     def __init__(self, room=50):
         self.watched = ()
         """The attachments that the watch has shown."""
-        self.clock, self.cluster, self.leads, self.fences = Hand(100.0), Cluster(), Leads(), Fences()
+        self.clock, self.cluster, self.fences = Hand(100.0), Cluster(), Fences()
+        self.leads = Leads(self.clock)
         self.told = []
         self.rivals = Rivals()
         self.seen = NodeObservations("n", 0.0)

@@ -1,7 +1,7 @@
 """Live checks before irreversible actions: this controller leads, the mark is its own, and the boot is the same."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 
 from lastcall import names
@@ -26,6 +26,15 @@ AHEAD = LASTS
 """Seconds after which one call checks again while the others continue; otherwise all would wait for a busy server once
 a second.
 """
+
+
+async def confirm_recently(leadership: Leadership, clock: Clock) -> bool:
+    """Whether this controller leads, by a renewal that was sent less than ``AHEAD`` seconds ago, or by one now.
+
+    So the checks of all nodes share their renewals.
+    """
+    recent = leadership.leads and clock.boottime() < leadership.last_renewal + AHEAD
+    return recent or await leadership.confirm_leading()
 
 
 class SafetyCheck:
@@ -85,7 +94,7 @@ class SafetyCheck:
         self._looking, self._failure = True, None
         try:
             if not await self._verify_by_reading():
-                await self.verify_live()
+                await self._verify_node(confirm_recently(self._leadership, self._clock))
         except BaseException as error:
             self._at = NEVER
             self._failure = error if isinstance(error, LastcallError) else None
@@ -101,22 +110,23 @@ class SafetyCheck:
             or self._clock.boottime() >= self._reading.asked + self._lookahead_seconds
         ):
             return False
-        now, led = self._clock.boottime(), self._leadership.last_renewal
-        if now >= led + AHEAD:
-            if not await self._leadership.confirm_leading():
-                raise RefusedForSafety(f"{self._me} does not lead any more")
-            led = now
+        if not await confirm_recently(self._leadership, self._clock):
+            raise RefusedForSafety(f"{self._me} does not lead any more")
         node = self._reading.reusable_node(self._seen)  # again: a sign of life during the request counts
         if node is None:
             return False
         self._judge_node(node)
-        self._at = min(self._reading.asked, led)
+        self._at = self._reading.asked
         return self._is_fresh()
 
     async def verify_live(self) -> LiveNode:
-        """The same, always with a live read; returns the Node. Its age counts from the start of the requests."""
+        """The same, always with a live read and a renewal; returns the Node."""
+        return await self._verify_node(self._leadership.confirm_leading())
+
+    async def _verify_node(self, leading: Awaitable[bool]) -> LiveNode:
+        """Reads the Node live while ``leading`` is awaited. Its age counts from the start of the requests."""
         began = self._clock.boottime()
-        node = await self._read_node()
+        node = await self._read_node(leading)
         if (passed := self._clock.boottime() - began) >= LATE:
             raise RefusedForSafety(f"how node {self._seen.name} is was answered after {passed:.0f} s only")
         self._judge_node(node)
@@ -138,7 +148,7 @@ class SafetyCheck:
         API errors are ignored: without the API our own Lease expires and ends the order.
         """
         with suppress(ApiFailure, Unavailable, TimedOut):
-            self._judge_node(await self._read_node())
+            self._judge_node(await self._read_node(self._leadership.confirm_leading()))
 
     def recheck_cached(self) -> None:
         """RefusedForSafety if a known observation invalidates the decision; makes no request."""
@@ -147,13 +157,13 @@ class SafetyCheck:
         self._check_silence()
         self._check_fencer()
 
-    async def _read_node(self) -> LiveNode:
-        """Reads the Node, and verifies that this controller leads."""
+    async def _read_node(self, leading: Awaitable[bool]) -> LiveNode:
+        """Reads the Node; ``leading`` answers meanwhile whether this controller leads."""
         try:
-            leads, node = await asyncio.gather(self._leadership.confirm_leading(), self._reading.read_live(self._seen))
+            leads, node = await asyncio.gather(leading, self._reading.read_live(self._seen))
         except NotFound:
             raise RefusedForSafety(f"node {self._seen.name} is gone") from None
-        if not leads:
+        if not (leads and self._leadership.leads):
             raise RefusedForSafety(f"{self._me} does not lead any more")
         return node
 
@@ -205,8 +215,8 @@ class SafetyCheck:
         return self._at >= asked and self._is_younger_than(LATE)
 
     def _is_younger_than(self, seconds: float) -> bool:
-        """Whether the last successful check began less than ``seconds`` ago and no observation invalidates it."""
-        held = self._clock.boottime() < self._at + seconds
+        """Whether the last successful check, and our last renewal, are younger, and no observation invalidates them."""
+        held = self._clock.boottime() < min(self._at, self._leadership.last_renewal) + seconds
         return held and self._leadership.leads and (self._seen.observed, self._seen.heard) == self._known
 
 

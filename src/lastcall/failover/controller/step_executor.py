@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from lastcall.errors import LastcallError, RefusedForSafety
+from lastcall.failover.controller import preconditions
 from lastcall.failover.controller.call_limiter import CallLimiter
 from lastcall.failover.controller.controller_ports import FailoverApi, Leadership
 from lastcall.failover.controller.fencer_orders import FencerOrders
@@ -112,7 +113,7 @@ class StepExecutor:
         merged = owner_mark.merge_marks(node.mark_text, mark, me=self._me, leader=self._leadership.holder)
         if isinstance(merged, UnreadableMark):
             raise RefusedForSafety(f"the mark on node {node.metadata.name} {merged.why}")
-        if not await self._leadership.confirm_leading():
+        if not await preconditions.confirm_recently(self._leadership, self._clock):
             raise RefusedForSafety(f"{self._me} does not lead any more")
         now = await self._cluster.update_node(
             node, mark=owner_mark.encode_mark(merged), fenced=self._new_history(node, merged), taints=wanted

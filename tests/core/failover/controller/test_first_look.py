@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
-from support.failover.small_cluster import MARK, World, pod
+from support.failover.small_cluster import MARK, MINE, World, pod
 from support.virtual_time.manual_clock import Hand
 
 from lastcall.errors import NotFound, RefusedForSafety, Unavailable
@@ -62,6 +62,20 @@ async def test_a_renewal_of_the_own_lease_that_is_new_is_not_asked_for_again():
     world.clock.now += 0.3
     await surety.ensure()
     assert world.leads.confirmed == 1, "all of it holds no longer than the oldest part"
+
+
+async def test_a_renewal_serves_the_looks_at_all_nodes_and_the_marks_that_follow_it():
+    world = World()
+    subject = await world.subject()
+    await world.surety().ensure()
+    world.clock.now += 0.6
+    late = world.surety()
+    await late.ensure()
+    await world.acting.carry_out(steps.Mark(mark=MINE, why="w"), subject)
+    assert world.leads.confirmed == 1
+    world.clock.now += 0.2
+    await late.ensure()
+    assert world.leads.confirmed == 2
 
 
 @pytest.mark.parametrize("renewed", [float("-inf"), 99.2])

@@ -132,10 +132,12 @@ async def test_it_holds_for_most_of_a_second_and_not_beyond_leadership_or_a_sign
     world.clock.now += 0.4
     await surety.ensure()
     assert world.leads.confirmed == 2
-    world.leads.leads = False
+    world.leads.leads = world.leads.sure = False
+    with pytest.raises(RefusedForSafety, match="does not lead"):
+        await surety.ensure()
+    assert world.leads.confirmed == 3
+    world.leads.leads = world.leads.sure = True
     await surety.ensure()
-    assert world.leads.confirmed > 2
-    world.leads.leads = True
     world.seen.observe_lease(
         msgspec.convert({"metadata": {"name": "n"}, "spec": {"renewTime": "r7"}}, WatchedLease), 1.0
     )
