@@ -389,7 +389,9 @@ class ClusterEvent:
     count: int = 1
     """The number of occurrences."""
     lasts: float = 0.0
-    """Seconds since the first occurrence."""
+    """Seconds between the first occurrence and the last one."""
+    age: float = 0.0
+    """Seconds since the last occurrence."""
 
 
 def _ready_condition(conditions: tuple[ObservedCondition, ...]) -> ObservedCondition:

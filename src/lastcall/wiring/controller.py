@@ -161,7 +161,7 @@ class ControllerProgram:
             environ=settings.environ,
             agents=FenceAgents(settings.agents),
         )
-        self._event_writer = EventWriter(self._cluster, self._clock)
+        self._event_writer = EventWriter(self._cluster, self._clock, lambda: self.controller.is_removing)
         webhooks = KubeGuardWebhooks(client, self._clock, component=COMPONENT, instance=self._me)
         self._withdrawal = WithdrawalController(webhooks, self._clock, after=settings.guard_withdrawal)
         self.controller = FailoverController(

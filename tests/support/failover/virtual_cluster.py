@@ -155,7 +155,7 @@ class Candidate:
             kube.health_tracking_client(transport), ELECTION, self.name, clock=self.clock, random=random
         )
         outside = ControllerPorts(clock=self.clock, cluster=kube, leadership=self.election, fences=world.fences)
-        self.telling = EventWriter(outside.cluster, self.clock)
+        self.telling = EventWriter(outside.cluster, self.clock, lambda: self.controller.is_removing)
         self.counting = FailoverMetrics(self.clock)
         listeners = [lambda one: self._hear(world, one), self.telling.handle_event, self.counting.record]
         self.controller = FailoverController(outside, ControllerTerms(me=self.name, **terms), listeners=listeners)

@@ -269,7 +269,7 @@ class KubeCluster:
 
     async def create_event(self, told: ClusterEvent) -> None:
         """Creates an Event."""
-        moment = datetime.fromtimestamp(self._clock.wall(), UTC)
+        moment = datetime.fromtimestamp(self._clock.wall() - told.age, UTC)
         await self._unnoted.create(
             _EVENTS, _event_object(told, moment, self._instance), namespace=told.namespace or "default"
         )

@@ -31,6 +31,11 @@ class CallLimiter:
         """Whether calls wait for a slot."""
         return self._room.has_waiters
 
+    @property
+    def is_working(self) -> bool:
+        """Whether calls are under way."""
+        return self._room.has_holders
+
     async def run(
         self, call: Callable[[], Awaitable[T]], *, rank: int = 0, soon: Callable[[], object] | None = None
     ) -> T:

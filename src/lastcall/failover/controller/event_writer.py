@@ -1,7 +1,9 @@
-"""Writes events one after the other, beside the work that they report; drops events if too many are queued."""
+"""Writes events one after the other, after the work that they report; drops events if too many are queued."""
 
 import logging
 from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
 
 from lastcall.aio import Signal
 from lastcall.errors import LastcallError
@@ -14,17 +16,26 @@ from lastcall.ports.node import Clock
 
 MOST = 500
 """The most queued events."""
+LATEST = 5.0
+"""Seconds for which an event waits at most while pods and volumes are removed, which an event would delay."""
+_LOOK = 0.1
+"""Seconds between two questions whether that is over."""
 
 log = logging.getLogger(__name__)
 
 
 class EventWriter:
-    """The event recorder: ``handle_event`` is a listener, ``run`` writes the queued events."""
+    """The event recorder: ``handle_event`` is a listener, ``run`` writes the queued events.
 
-    def __init__(self, cluster: FailoverApi, clock: Clock) -> None:
+    ``busy``: whether pods or volumes are being removed. Events then wait for ``LATEST`` seconds at most.
+    """
+
+    def __init__(self, cluster: FailoverApi, clock: Clock, busy: Callable[[], bool] = lambda: False) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._waiting: deque[ClusterEvent] = deque()
+        self._busy = busy
+        self._waiting: deque[tuple[float, ClusterEvent]] = deque()
+        """With the boottime at which each was queued."""
         self._uids: dict[str, str] = {}
         self._repeats: dict[str, EventRepeats] = {}
         """By node, until the node is healthy or another controller leads."""
@@ -41,7 +52,7 @@ class EventWriter:
             if len(self._waiting) >= MOST:
                 self.dropped += 1
                 continue
-            self._waiting.append(due)
+            self._waiting.append((self._clock.boottime(), due))
             self._new.set()
 
     def _forget(self, happening: Happening) -> None:
@@ -66,8 +77,14 @@ class EventWriter:
         while True:
             while not self._waiting:
                 await self._new.next()
-            told = self._waiting.popleft()
+            while self._busy() and not self._is_overdue():
+                await self._clock.sleep(_LOOK)
+            since, told = self._waiting.popleft()
             try:
-                await self._cluster.create_event(told)
+                await self._cluster.create_event(replace(told, age=self._clock.boottime() - since))
             except LastcallError as error:
                 log.warning("event %s (%s) is lost: %s", told.reason, told.message, error)
+
+    def _is_overdue(self) -> bool:
+        """Whether the next event has waited for long, or so many wait that some may be dropped soon."""
+        return self._clock.boottime() >= self._waiting[0][0] + LATEST or len(self._waiting) > MOST / 2

@@ -225,6 +225,11 @@ class FailoverController:
         """One reconciler for each node in trouble, while this controller leads."""
         return tuple(self._workers.values())
 
+    @property
+    def is_removing(self) -> bool:
+        """Whether calls that remove pods or volumes of any node are under way."""
+        return self._pool.is_working
+
     def _cases_in_trouble(self) -> Mapping[str, Case | None]:
         """The nodes in trouble by name, with the Case of the last decision; None: not decided yet."""
         found = self._workers.items()

@@ -154,13 +154,14 @@ class NodeReconciler:
         return 0 if self._follows else 1
 
     async def _reconcile(self) -> steps.Step:
+        if self._is_emptied and self._busy():
+            return self._postpone_list()
         gathered = await self._gather_case()
         if gathered.removed and not isinstance(
             decision_table.decide(gathered.case, self._clock.boottime()), steps.Detach
         ):
             if self._busy():
-                self._unlisted = True
-                return steps.Wait("its pods are listed again as soon as the server has fewer of others to remove")
+                return self._postpone_list()
             gathered = await self._gather_case()
         self.gathered, self._unlisted = gathered, False
         for complaint in self._gathering.guard.new_complaints():
@@ -177,6 +178,18 @@ class NodeReconciler:
         if not isinstance(step, steps.Wait | steps.Done) and knot is not None:
             await self._carry_out(step, gathered, knot.seen)
         return step
+
+    @property
+    def _is_emptied(self) -> bool:
+        """Whether the previous steps have removed the pods and the watch shows no attachment: only a list is due."""
+        return (
+            self._before is not None and self._before.removed and not tuple(self._observing.attachments_of(self.name))
+        )
+
+    def _postpone_list(self) -> steps.Wait:
+        """Frees the server for the removal of other nodes' pods; the next round reads everything anew."""
+        self._unlisted, self._before, self._follows = True, None, False
+        return steps.Wait("its pods are listed again as soon as the server has fewer of others to remove")
 
     async def _gather_case(self) -> GatheredCase:
         """Builds the Case, reusing what is still valid after the previous step."""

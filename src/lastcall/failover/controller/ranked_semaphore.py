@@ -26,7 +26,7 @@ class RankedSemaphore:
     """Admits the lowest rank first, and within a rank first come, first served; see ``FAIR`` for the exception."""
 
     def __init__(self, size: int) -> None:
-        self._free = size
+        self._size = self._free = size
         self._near = max(1, size // 2)
         """A turn is near if it is among this many next ones of its rank."""
         self._waiting: dict[int, deque[_Waiter]] = {}
@@ -39,6 +39,11 @@ class RankedSemaphore:
     def has_waiters(self) -> bool:
         """Whether a call waits."""
         return any(not one.turn.done() for queue in self._waiting.values() for one in queue)
+
+    @property
+    def has_holders(self) -> bool:
+        """Whether a call holds a slot."""
+        return self._free < self._size
 
     @asynccontextmanager
     async def acquire_slot(self, rank: int, soon: Callable[[], object] | None = None) -> AsyncGenerator[None, None]:

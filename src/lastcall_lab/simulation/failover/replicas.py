@@ -79,7 +79,7 @@ class ControllerReplica:
             clock=self.clock,
             random=random,
         )
-        telling = EventWriter(cluster, self.clock)
+        telling = EventWriter(cluster, self.clock, lambda: controller.is_removing)
         outside = ControllerPorts(clock=self.clock, cluster=cluster, leadership=election, fences=self._fences)
         controller = self.controller = FailoverController(
             outside, ControllerTerms(me=me), listeners=[self._on_happening, telling.handle_event]

@@ -1,6 +1,7 @@
 """Where many nodes are lost at once those that are done are not in the way of those that are not."""
 
 import asyncio
+from dataclasses import replace
 
 from support.failover.virtual_cluster import failing_over
 
@@ -110,6 +111,30 @@ async def test_a_node_that_is_failed_over_is_looked_at_rarely_while_calls_for_ot
     before = len(found)
     await world.cluster.settle(25)
     assert len(found) >= before + 10
+
+
+@failing_over(without=WITHOUT)
+async def test_a_node_that_is_empty_is_not_looked_at_while_calls_for_others_wait_for_room(world):
+    world.start()
+    controller, gone, found = world.candidates[0].controller, world.place(), []
+    await world.until(lambda: tuple(controller.observing.attachments_of(gone)))
+    attachments = tuple(controller.observing.attachments_of(gone))
+    world.nodes.pull(gone)
+    await world.until(lambda: world.place() not in (None, gone))
+    (worker,) = controller.reconcilers
+    read = controller._cluster.read_node
+
+    async def reading(name):
+        found.append(name)
+        return await read(name)
+
+    controller._cluster.read_node = reading
+    for busy, attached, looks in ((True, attachments, 1), (True, (), 0), (False, (), 2)):
+        controller.observing.attachments_of = lambda _, attached=attached: attached
+        worker._busy, worker._before = lambda busy=busy: busy, replace(worker.gathered, removed=True)
+        found.clear()
+        await worker._reconcile()
+        assert len(found) == looks
 
 
 async def quiet(world, worker, *, busy):

@@ -8,9 +8,15 @@ from support.virtual_time.manual_clock import Hand
 
 from lastcall import names
 from lastcall.aio import cancel_and_wait
-from lastcall.failover.controller.event_writer import EventWriter
+from lastcall.failover.controller.event_writer import LATEST, MOST, EventWriter
 from lastcall.failover.limits.storms import Limit
-from lastcall.failover.reporting.controller_events import CallReported, FencingBlocked, LeadershipEnded, NodeSettled
+from lastcall.failover.reporting.controller_events import (
+    CallReported,
+    FencingBlocked,
+    LeadershipEnded,
+    NodeSettled,
+    PodsRemoved,
+)
 from lastcall.failover.reporting.event_series import FIRST, LONGEST, TEXTS, EventRepeats
 from lastcall.model.observed import ClusterEvent
 
@@ -79,11 +85,12 @@ class Events:
     """What ``EventWriter`` writes."""
 
     def __init__(self):
-        self.clock, self.written = Hand(0.0), []
-        self.telling = EventWriter(self, self.clock)
+        self.clock, self.written, self.times, self.busy_until = Hand(0.0), [], [], 0.0
+        self.telling = EventWriter(self, self.clock, lambda: self.clock.now < self.busy_until)
 
     async def create_event(self, told):
         self.written.append((told.name, told.uid, told.reason, told.count))
+        self.times.append((self.clock.now, self.clock.now - told.age))
 
     async def written_for(self, *happenings):
         """The events that are written when these are heard, one a second."""
@@ -118,3 +125,32 @@ async def test_the_uid_of_a_node_is_not_kept_for_longer(end):
     events = Events()
     assert await events.written_for(HELD, FAILED) == [ONCE, ("n", "u", names.E_FENCING_FAILED, 1)]
     assert await events.written_for(end, FAILED) == [("n", "", names.E_FENCING_FAILED, 1)]
+
+
+async def write_while_busy(seconds, events=1):
+    """When each event was written, and when it occurred as it says; pods are removed for so many seconds."""
+    happened = Events()
+    for _ in range(events):
+        happened.telling.handle_event(PodsRemoved(node="n", pods=(("shop", "web", "u"),)))
+    happened.busy_until = seconds
+    writing = asyncio.create_task(happened.telling.run())
+    for _ in range(10 * events):
+        await asyncio.sleep(0)
+    await cancel_and_wait(writing)
+    return [(round(written, 3), round(occurred, 3)) for written, occurred in happened.times]
+
+
+async def test_an_event_waits_until_no_pods_are_removed_and_tells_when_it_occurred():
+    assert await write_while_busy(2.0) == [(2.0, 0.0)]
+
+
+async def test_an_event_does_not_wait_for_longer_than_people_do():
+    ((written, occurred),) = await write_while_busy(60.0)
+    assert LATEST <= written < 2 * LATEST
+    assert occurred == 0.0
+
+
+async def test_events_do_not_wait_until_some_are_dropped():
+    written = await write_while_busy(2.0, events=MOST)
+    assert sum(at == 0.0 for at, _ in written) == MOST / 2
+    assert len(written) == MOST
