@@ -411,6 +411,11 @@ M_WITHDRAWAL = _define_name(
     "lastcall_shutdown_traffic_withdrawal_seconds",
     "histogram: from a pod's announcement at a shutdown until its EndpointSlices are without it",
 )
+M_PROPAGATION = _define_name(
+    "metric",
+    "lastcall_traffic_propagation_seconds",
+    "histogram: from a change of endpoints at the node's kube-proxy until its rules follow; seen while a drain reads `/metrics/traffic`",
+)
 M_TRAFFIC_READ = _define_name(
     "metric",
     "lastcall_traffic_read_timestamp_seconds",

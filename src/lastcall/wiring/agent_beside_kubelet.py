@@ -171,7 +171,12 @@ class _AgentAssembly:
     async def _serve_secure_metrics(self, own_pods: OwnPodSources) -> None:
         if self._kubelet.secure_metrics:
             readers = MetricsReaders(lambda: own_pods.client, SystemClock())
-            traffic = TrafficPage(KubeProxyMetrics(), ConnectionTable().count_connections, SystemClock())
+            traffic = TrafficPage(
+                KubeProxyMetrics(),
+                ConnectionTable().count_connections,
+                SystemClock(),
+                observe=self._metrics.observe_propagation,
+            )
             secure = SecureMetrics(
                 self._kubelet.secure_metrics,
                 self._metrics.render_text,

@@ -19,8 +19,8 @@ _LIMITS = TransportLimits(connect=1.0, answer=2.0, inactivity=1.0, body=1024 * 1
 class AgentTraffic:
     """Reads the page of each node's agent at ``locate(node)``; that returns None for a node without an address.
 
-    ``credentials`` are those of a reader whom the agent's API server permits ``get`` of ``/metrics``. Connections are
-    kept: a drain asks every half second.
+    ``credentials`` are those of a reader whom the agent's API server permits ``get`` of ``/metrics``. The agents end each
+    connection after its answer.
     """
 
     def __init__(

@@ -28,6 +28,9 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # it has no annotati
 WITHDRAWAL_BOUNDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 """The histogram's bounds in seconds: a quarter of a second is usual, and no wait is longer than ``traffic.limitSeconds``."""
 
+PROPAGATION_BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+"""The bounds in seconds: a fast kube-proxy takes a tenth of a second, one of 5,000 nodes has been seen to take 30."""
+
 
 class AgentMetrics:
     """Metrics in a registry of their own, so that two agents in one process do not mix."""
@@ -58,6 +61,9 @@ class AgentMetrics:
         self._resumed = counter(names.M_RESUMED)
         self._withdrawal = Histogram(
             names.M_WITHDRAWAL, meaning[names.M_WITHDRAWAL], buckets=WITHDRAWAL_BOUNDS, registry=registry
+        )
+        self._propagation = Histogram(
+            names.M_PROPAGATION, meaning[names.M_PROPAGATION], buckets=PROPAGATION_BOUNDS, registry=registry
         )
         self._runtime = gauge(names.M_RUNTIME)
         self._runtime.set(1)
@@ -98,6 +104,10 @@ class AgentMetrics:
     def observe_withdrawal(self, seconds: float) -> None:
         """Records how long a pod took to leave its EndpointSlices."""
         self._withdrawal.observe(seconds)
+
+    def observe_propagation(self, seconds: float) -> None:
+        """Records how long the node's kube-proxy took to follow a change that had reached it."""
+        self._propagation.observe(seconds)
 
     def set_identity(self, name: str, usable: bool) -> None:
         """Records whether an identity for the API server suffices, after a check of it."""

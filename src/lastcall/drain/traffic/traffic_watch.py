@@ -144,10 +144,11 @@ class TrafficWatch:
     # -- what is read --------------------------------------------------------------------------------------------------
 
     def _choose_nodes(self, nodes: Sequence[WatchedNode]) -> None:
-        """Those of the pods first, since their agents know the connections, then others by chance."""
+        """Those of the pods first, since their agents know the connections, those asked before, then others by chance."""
         own = {one.pod.node for one in self._departures.values()}
         ready = [one.name for one in nodes if one.ready]
-        first = [name for name in ready if name in own][:MOST_NODES]
+        first = sorted((name for name in ready if name in own or name in self._asked), key=lambda name: name not in own)
+        first = first[:MOST_NODES]
         others = [name for name in ready if name not in first]
         more = min(MOST_NODES - len(first), len(others))
         self._asked = sorted([*first, *self._random.sample(others, more)])

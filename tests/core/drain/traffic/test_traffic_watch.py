@@ -72,6 +72,17 @@ def test_of_5000_nodes_fifty_are_asked_and_the_settle_time_stands_for_the_others
     play(scene)
 
 
+def test_pods_that_are_added_later_change_no_choice():
+    async def scene():
+        world = TrafficWorld(count=200)
+        await world.begin("a")
+        asked = set(world.nodes.asked)
+        await world.begin("b")
+        assert set(world.nodes.asked) == asked
+
+    play(scene)
+
+
 def test_open_connections_are_waited_for_and_a_pod_that_is_gone_has_none():
     async def scene():
         world = TrafficWorld()
