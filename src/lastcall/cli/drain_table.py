@@ -31,7 +31,8 @@ def draw_plan(plan: DrainPlan, notes: Sequence[str]) -> None:
 def _draw_tiers(terminal: Terminal, plan: DrainPlan) -> None:
     count = sum(map(len, plan.evict))
     nothing_yet = ", after these are mended" if count and not plan.is_clear else ""
-    about = f" in {len(plan.evict)} tiers, within about {format_elapsed(plan.seconds)}{nothing_yet}" if count else ""
+    tiers = "1 tier" if len(plan.evict) == 1 else f"{len(plan.evict)} tiers"
+    about = f" in {tiers}, within about {format_elapsed(plan.seconds)}{nothing_yet}" if count else ""
     print_sentence(terminal, f"Evicted: {count or 'nothing'}{about}", bold=True)
     rows = [(_text(pod), f"tier {number}") for number, tier in enumerate(plan.evict, 1) for pod in tier]
     if rows:

@@ -214,6 +214,8 @@ def test_the_table_says_what_stands_in_the_way_first():
     ]
     assert any("PodDisruptionBudget shop/db: The disruption budget db needs" in line for line in lines)
     assert any(line.split() == ["kube-system/coredns-1", "tier", "4"] for line in lines)
+    assert "Evicted: 2 in 1 tier, within about 1m30s\n" in run("n1", "--pod-selector", "app=web").stdout
+    assert run("n2", "--pod-selector", "app=none").stdout == "Evicted: nothing\n"
 
 
 def test_other_kinds_are_passed_over_and_counted():

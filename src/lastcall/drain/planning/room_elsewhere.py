@@ -66,7 +66,8 @@ def _free_slots(facts: DrainFacts, nodes: Sequence[DrainNode]) -> dict[str, dict
         known = facts.csi_nodes.get(node.name)
         limits = {one.name: one.allocatable for one in (known.spec.drivers if known else None) or ()}
         free[node.name] = {
-            name: limit.count if limit and limit.count is not None else 2**31 for name, limit in limits.items()
+            _slots_of(name): limit.count if limit and limit.count is not None else 2**31
+            for name, limit in limits.items()
         }
     for pod in facts.pods:
         if pod.spec.node_name in free and not pod.is_finished:
@@ -75,7 +76,12 @@ def _free_slots(facts: DrainFacts, nodes: Sequence[DrainNode]) -> dict[str, dict
 
 
 def _attached_volumes(pod: DrainPod, facts: DrainFacts) -> Amounts:
-    return Counter(volume.spec.csi.driver for volume in pod_volumes(pod, facts) if volume.spec.csi)
+    return Counter(_slots_of(volume.spec.csi.driver) for volume in pod_volumes(pod, facts) if volume.spec.csi)
+
+
+def _slots_of(driver: str) -> str:
+    """The slots as a resource, of which a node without the driver has none."""
+    return f"slots/{driver}"
 
 
 def _find_homeless(
@@ -105,7 +111,10 @@ def _kind_of(pod: DrainPod, amounts: Amounts) -> Any:
 
 
 def _fits(free: Amounts, amounts: Amounts) -> bool:
-    return all(free.get(name, 0) >= amount for name, amount in amounts.items() if amount)
+    """What a node does not tell of its own resources limits nothing; of others (``acme.io/gpu``) it has none."""
+    return all(
+        free.get(name, 0) >= amount for name, amount in amounts.items() if amount and (name in free or "/" in name)
+    )
 
 
 def _take(free: dict[str, int], amounts: Amounts) -> None:

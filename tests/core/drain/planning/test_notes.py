@@ -162,6 +162,18 @@ ROOM = {
     ),
     "affinity and there": ([node_object("n2", allocatable=room(), labels={"disk": "hdd"}), small(spec=AFFINE)], ""),
     "unknown": ([node_object("n2"), small()], ""),
+    "a node that does not tell how many pods it takes": (
+        [node_object("n2", allocatable={"cpu": "4", "memory": "8Gi"}), small()],
+        "",
+    ),
+    "no device": (
+        [node_object("n2", allocatable=room()), owned_object(requests={"acme.io/gpu": "1"})],
+        "no other node has room",
+    ),
+    "a device": (
+        [node_object("n2", allocatable=room(**{"acme.io/gpu": "1"})), owned_object(requests={"acme.io/gpu": "1"})],
+        "",
+    ),
     "bare pods do not come back": (
         [node_object("n2", allocatable=room(cpu="0")), pod_object(requests={"cpu": "1"})],
         "",
@@ -280,6 +292,12 @@ def test_slots_for_volumes(count, missing):
         *(claimed("there", "other", node="n2"), claim("other", "pv2"), volume("pv2", **csi)),
     ]
     assert bool(about("no other node can attach their volumes (CSINode allocatable.count): n/p", *objects)) is missing
+
+
+def test_a_node_without_the_driver_has_no_slot():
+    csi = {"csi": {"driver": "other", "volumeHandle": "h"}}
+    objects = [node_object("n2"), csi_node("n2", None), claimed(), claim(), volume(**csi)]
+    assert about("no other node can attach their volumes", *objects)
 
 
 def test_devices():
