@@ -64,6 +64,18 @@ async def test_a_sidecar_ends_after_the_main_container(node):
     assert times == sorted(times)
 
 
+async def test_dns_ends_after_the_pods_of_its_phase(node):
+    node.add("dns", labels={"k8s-app": "kube-dns"}, hook=1)
+    node.add("web", takes=2)
+    await node.start()
+    await node.logind.power_off()
+    await node.logind.wait_for_start(seconds=120)
+    times = [node.when("web", "TERM"), node.when("web", "exit")]
+    times += [node.when("dns", what) for what in ("hook", "hook-over", "TERM")]
+    assert times == sorted(times)
+    assert [pod.outcome for pod in (await node.over()).pods] == [PodOutcome.GRACEFUL] * 2
+
+
 async def test_a_container_that_ignores_sigterm_is_killed_before_the_next_phase(node):
     node.config.write_text(CONFIG)
     node.add("stubborn", grace=60, ignores_term=True)

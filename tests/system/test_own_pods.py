@@ -23,6 +23,10 @@ from lastcall.model.shutdown import PodOutcome, ShutdownMode
 pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("containerd-own-pods")]
 
 ACCOUNTS = dict_resource("", "v1", "serviceaccounts")
+OF_DAEMON_SET = {
+    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "cni", "uid": "u", "controller": True}]
+}
+NETWORK = {"hostNetwork": True, "volumes": [{"name": "bin", "hostPath": {"path": "/opt/cni/bin"}}]}
 
 
 @pytest.fixture
@@ -52,12 +56,13 @@ class Bound:
     def __init__(self, lab, node):
         self.lab, self.node = lab, node
 
-    async def create(self, client, name, priority_class="", *, sidecar=None, **options):
+    async def create(self, client, name, priority_class="", *, sidecar=None, metadata=None, spec=None, **options):
         main = {"name": "main", "image": "i"}
-        spec = {"nodeName": "n1", "containers": [main], "priorityClassName": priority_class}
+        spec = {"nodeName": "n1", "containers": [main], "priorityClassName": priority_class, **(spec or {})}
         if sidecar is not None:
             spec["initContainers"] = [{"name": "sidecar", "image": "i", "restartPolicy": "Always"}]
-        made = await client.create(PODS, {"metadata": {"name": name}, "spec": spec}, namespace="default")
+        metadata = {"name": name, **(metadata or {})}
+        made = await client.create(PODS, {"metadata": metadata, "spec": spec}, namespace="default")
         self.node.add(name, uid=made["metadata"]["uid"], sidecar=sidecar, **options)
 
     async def begin(self):
@@ -68,6 +73,7 @@ class Bound:
             await self.create(client, "web", takes=2)
             await self.create(client, "dns", "system-node-critical", takes=1)
             await self.create(client, "mesh", takes=2, sidecar=1)
+            await self.create(client, "network", metadata=OF_DAEMON_SET, spec=NETWORK)
         await self.node.start()
         await self.node.stop()
         await asyncio.to_thread(self.write_kubeconfig)
@@ -105,10 +111,16 @@ class Bound:
         start = await node.logind.wait_for_start(seconds=120)
         for pod in ("web", "mesh"):
             assert node.when("dns", "TERM") >= node.when(pod, "exit"), "the critical phase comes last"
+            assert node.when("network", "TERM") >= node.when(pod, "exit"), "the network plugin comes last in its phase"
         assert node.when("mesh-sidecar", "TERM") >= node.when("mesh", "exit"), "a sidecar outlives its app"
         assert start.at >= node.when("dns", "exit") - 0.02
         record = await node.over()
-        assert {pod.name: pod.priority for pod in record.pods} == {"web": 0, "mesh": 0, "dns": 2_000_001_000}
+        assert {pod.name: pod.priority for pod in record.pods} == {
+            "web": 0,
+            "mesh": 0,
+            "network": 0,
+            "dns": 2_000_001_000,
+        }
         assert {pod.outcome for pod in record.pods} == {PodOutcome.GRACEFUL}
 
 
@@ -124,7 +136,7 @@ def rehearsed(drill):
     status = drill["shutdown"]["status"]
     assert (drill["shutdown"]["spec"]["mode"], status["outcome"], status["lockHeld"]) == ("Observe", "Completed", True)
     order = [(pod["name"], pod["phaseIndex"], pod["outcome"]) for pod in status["pods"]]
-    assert sorted(order) == [("dns", 2, "Observed"), ("mesh", 0, "Observed"), ("web", 0, "Observed")]
+    assert sorted(order) == [("dns", 2, "Observed"), *((name, 0, "Observed") for name in ("mesh", "network", "web"))]
     assert drill["prioritySources"] == dict.fromkeys(("default/dns", "default/mesh", "default/web"), "Watch")
     found = {one["name"]: one["verdict"] for one in drill["checks"]}
     assert {name: found[name] for name in ("agent", "delay-limit", "runtime", "time")} == dict.fromkeys(

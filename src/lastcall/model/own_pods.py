@@ -47,6 +47,7 @@ def keep_essentials(pod: Pod) -> Pod:
             termination_grace_period_seconds=spec.termination_grace_period_seconds,
             restart_policy=spec.restart_policy,
             host_network=spec.host_network,
+            dns_policy=spec.dns_policy,
             volumes=tuple(
                 volume
                 for volume in spec.volumes or ()

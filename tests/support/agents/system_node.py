@@ -50,7 +50,19 @@ class Saw(NamedTuple):
     what: str
 
 
-def manifest(name, truth, *, priority=0, grace=30, takes=0, ignores_term=False, hook=None, sidecar=None, uid=""):
+def manifest(
+    name,
+    truth,
+    *,
+    priority=0,
+    grace=30,
+    takes=0,
+    ignores_term=False,
+    hook=None,
+    sidecar=None,
+    uid="",
+    labels=None,
+):
     """``takes`` is how many seconds the pod needs after SIGTERM, ``hook`` the seconds of its exec preStop hook.
 
     ``sidecar`` is how many seconds its sidecar, which writes as NAME-sidecar, needs after SIGTERM.
@@ -65,7 +77,8 @@ def manifest(name, truth, *, priority=0, grace=30, takes=0, ignores_term=False, 
     if sidecar is not None:
         beside = _container("sidecar", f"{name}-sidecar", truth, sidecar)
         spec["initContainers"] = [beside | {"restartPolicy": "Always"}]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "uid": uid}, "spec": spec}
+    metadata = {"name": name, "uid": uid, "labels": labels or {}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def _container(container, name, truth, takes, *, ignores_term=False):

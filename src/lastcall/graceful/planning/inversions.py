@@ -1,8 +1,8 @@
 """Pods that end before the pods that need them, and what would mend it (pure).
 
-A phase ends all its pods at the same time. A network plugin or DNS in the phase of its users is therefore no inversion. A
-CSI driver in the phase of its users receives SIGTERM when their volumes are unmounted, but two seconds before its own
-SIGKILL at the latest: it is one if a user may take longer than that.
+A network plugin or DNS in the phase of its users is no inversion: it waits for them (``service_order``). A CSI driver in
+the phase of its users receives SIGTERM when their volumes are unmounted, but two seconds before its own SIGKILL at the
+latest: it is one if a user may take longer than that.
 """
 
 from collections.abc import Iterator, Sequence

@@ -5,22 +5,14 @@ the kubelet's directory ``plugins``; a network plugin keeps its configuration or
 looks for them; DNS is behind the Service with the label ``k8s-app: kube-dns``, or is a cache of the node.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
 
+from lastcall.graceful.planning.service_order import asks_cluster_dns, host_paths, is_network_plugin, is_node_cache
 from lastcall.model.base import Facts
 from lastcall.model.node_pods import NodePods, pod_claims
 from lastcall.model.own_pods import is_plugin_directory
 from lastcall.model.pods import Pod
-
-_CNI_DIRECTORY = re.compile(r"/cni(/net\.d|/bin)?/?$")
-"""``/etc/cni/net.d`` and ``/opt/cni/bin`` of the runtimes, their parents, and those of distributions."""
-
-_NODE_CACHES = ("node-local-dns", "nodelocaldns")
-"""Values of the label ``k8s-app`` on a DNS cache of the node (Kubernetes' addon, kubespray)."""
-
-_OPENSHIFT_DNS = "dns.operator.openshift.io/daemonset-dns"
 
 
 class ServiceKind(Enum):
@@ -52,17 +44,14 @@ def is_user(service: NodeService, pod: Pod, node: NodePods) -> bool:
         return not set(service.drivers).isdisjoint(_used_drivers(pod, node))
     if service.kind is ServiceKind.CNI:
         return not pod.spec.host_network
-    by_cluster = pod.spec.dns_policy == "ClusterFirstWithHostNet" or (
-        pod.spec.dns_policy == "ClusterFirst" and not pod.spec.host_network
-    )
-    return by_cluster and not any(_pod_services(pod, node))
+    return asks_cluster_dns(pod) and not any(_pod_services(pod, node))
 
 
 def _pod_services(pod: Pod, node: NodePods) -> Iterator[NodeService]:
     drivers = _own_drivers(pod, node.drivers)
     if drivers:
         yield NodeService(kind=ServiceKind.CSI, pod=pod, drivers=drivers)
-    if pod.spec.host_network and _is_of_daemon_set(pod) and any(map(_CNI_DIRECTORY.search, _host_paths(pod))):
+    if is_network_plugin(pod):
         yield NodeService(kind=ServiceKind.CNI, pod=pod)
     if _is_dns(pod, node):
         yield NodeService(kind=ServiceKind.DNS, pod=pod)
@@ -70,7 +59,7 @@ def _pod_services(pod: Pod, node: NodePods) -> Iterator[NodeService]:
 
 def _own_drivers(pod: Pod, known: Iterable[str]) -> tuple[str, ...]:
     """The drivers of the node whose directory below ``plugins`` the pod names, in a volume or to one of its programs."""
-    paths = list(_host_paths(pod))
+    paths = list(host_paths(pod))
     if not any(map(is_plugin_directory, paths)):
         return ()
     words = [*paths, *_program_words(pod)]
@@ -89,10 +78,6 @@ def _program_words(pod: Pod) -> Iterator[str]:
         yield from (variable.value for variable in one.env or ())
 
 
-def _host_paths(pod: Pod) -> Iterator[str]:
-    return (one.host_path.path for one in pod.spec.volumes or () if one.host_path)
-
-
 def _used_drivers(pod: Pod, node: NodePods) -> Iterator[str]:
     yield from (node.claim_drivers[claim] for claim in pod_claims(pod) if claim in node.claim_drivers)
     yield from (one.csi.driver for one in pod.spec.volumes or () if one.csi)
@@ -104,8 +89,4 @@ def _is_dns(pod: Pod, node: NodePods) -> bool:
         one.selector and one.namespace == pod.metadata.namespace and one.selector.items() <= labels.items()
         for one in node.dns
     )
-    return behind or labels.get("k8s-app") in _NODE_CACHES or _OPENSHIFT_DNS in labels
-
-
-def _is_of_daemon_set(pod: Pod) -> bool:
-    return any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references or ())
+    return behind or is_node_cache(pod)

@@ -49,6 +49,13 @@ class TerminationWindow(Facts, frozen=True):
         half = (self.last_kill - self.started) / 2
         return self.last_kill - (half if asked is None else min(asked, half))
 
+    def service_deadline(self, asked: float | None) -> float:
+        """Until when the termination of a pod that others need may wait for these.
+
+        The pod keeps the ``asked`` seconds (None: as many as it gets), and MINIMUM at least, but at most half of its time.
+        """
+        return self.preparation_deadline(None if asked is None else max(asked, MINIMUM))
+
     def begin_at(self, now: float, asked: float | None) -> "TerminationWindow":
         """The window of a pod whose termination begins at ``now`` instead, with what is left of its time."""
         left = max(0.0, self.last_kill - now)

@@ -11,6 +11,7 @@ from lastcall.graceful.planning.time_windows import was_killed
 from lastcall.graceful.shutdown.adjustable_window import AdjustableWindow
 from lastcall.graceful.shutdown.container_termination import ContainersTermination, Tell
 from lastcall.graceful.shutdown.resumption import replay_events
+from lastcall.model.own_pods import serves_other_pods
 from lastcall.model.pods import DEFAULT_GRACE, ObjectMetadata, Pod, asked_grace, pod_priority
 from lastcall.model.shutdown import (
     ContainerRecord,
@@ -142,10 +143,14 @@ class PodTermination:
             self._tell(PodUnmounted(at=self._clock.boottime(), uid=self._live.pod.metadata.uid))
 
     async def _announce_pod(self) -> bool:
-        """As ``NodeFace.begin_pod``; a failure is recorded, and the pod gets SIGTERM without further wait."""
+        """As ``NodeFace.begin_pod``; a failure is recorded, and the pod gets SIGTERM without further wait.
+
+        A CSI driver may wait for volumes for as long as SIGTERM can wait.
+        """
         window = self._time.window
+        until = window.sigterm_deadline if serves_other_pods(self._live.pod) else window.traffic_deadline
         try:
-            return await self._node.begin_pod(self._live, window.grace, window.traffic_deadline)
+            return await self._node.begin_pod(self._live, window.grace, until)
         except Exception as error:
             text = f"{self._live.pod.key} is not announced: {type(error).__name__}: {error}"
             self._tell(NoteWritten(at=self._clock.boottime(), text=text))

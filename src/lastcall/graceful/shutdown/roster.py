@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from lastcall.graceful.planning.phase_assignment import index_for
+from lastcall.graceful.planning.service_order import needs
 from lastcall.graceful.shutdown.resumption import is_recreated
 from lastcall.model.own_pods import serves_other_pods
 from lastcall.model.pods import pod_priority
@@ -23,6 +24,8 @@ class Roster:
         self._phases: dict[str, int] = {}
         self._open: dict[str, None] = {}
         self._ended: set[str] = set()
+        self._left: set[str] = set()
+        self._held: set[str] = set()
         self._sandboxes: dict[str, str] = {}
         self._runs: dict[str, set[str]] = {}
         """The ids of the containers that were terminated, by the uid of their pod."""
@@ -47,13 +50,21 @@ class Roster:
 
     @property
     def may_serve_sandboxes(self) -> bool:
-        """Whether a pod whose termination has not begun may be needed to tear down the sandboxes of ended pods.
+        """Whether a pod to which nothing has been done may be needed to tear down the sandboxes of ended pods.
 
         A pod whose spec is not known counts as one.
         """
         return any(
-            _may_serve(live) for uid, live in self._pods.items() if uid not in self._open and not self._is_done(live)
+            _may_serve(live)
+            for uid, live in self._pods.items()
+            if uid in self._held or (uid not in self._open and not self._is_done(live))
         )
+
+    def users(self, uid: str) -> list[str]:
+        """The pods under way, by namespace and name, that need this one (``service_order.needs``) and have not left."""
+        service = self._pods[uid].pod
+        others = (self._pods[other].pod for other in self._open if other != uid and other not in self._left)
+        return sorted(pod.key for pod in others if needs(pod, service))
 
     @property
     def may_lose_sandbox_servers(self) -> bool:
@@ -91,6 +102,7 @@ class Roster:
         """Marks that the pod's termination has begun."""
         self._open[uid] = None
         self._ended.discard(uid)
+        self._left.discard(uid)
         if uid in self._done:
             self._recreations[uid] += 1
         if uid in self._pods:
@@ -101,6 +113,14 @@ class Roster:
         """Marks that its containers have ended, also those with the ids ``runs``; its sandbox and its last status remain."""
         self._ended.add(uid)
         self._runs.setdefault(uid, set()).update(runs)
+
+    def mark_left(self, uid: str) -> None:
+        """Marks that the pod needs no other any more: its containers have ended, and its sandbox is not waited for."""
+        self._left.add(uid)
+
+    def mark_held(self, uid: str, *, held: bool) -> None:
+        """Marks that the termination of a pod waits for its users, or does so no longer."""
+        (self._held.add if held else self._held.discard)(uid)
 
     def have_containers_ended(self, uid: str) -> bool:
         """Whether its containers are known to have ended."""

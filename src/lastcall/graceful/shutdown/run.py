@@ -7,7 +7,7 @@ of its remaining containers. ``stop`` takes effect between two pods.
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
-from lastcall.aio import OrderedTaskGroup, cancel_and_wait, wait_any, wait_first
+from lastcall.aio import OrderedTaskGroup, Signal, cancel_and_wait, wait_any, wait_first
 from lastcall.graceful.planning import remaining_time
 from lastcall.graceful.planning.time_windows import MINIMUM, PhaseTime, TerminationWindow, phase_time
 from lastcall.graceful.shutdown.adjustable_window import AdjustableWindow
@@ -23,6 +23,7 @@ from lastcall.graceful.shutdown.pod_termination import (
 from lastcall.graceful.shutdown.resumption import is_recreated, pods_by_uid
 from lastcall.graceful.shutdown.roster import Roster
 from lastcall.graceful.shutdown.runtime_probe import RuntimeProbe
+from lastcall.graceful.shutdown.users_wait import wait_for_users
 from lastcall.model.pods import asked_grace
 from lastcall.model.shutdown import (
     JournalEvent,
@@ -101,6 +102,7 @@ class ShutdownRun:
         self._stopped = False
         self._changed = asyncio.Event()
         self._is_released = asyncio.Event()
+        self._left = Signal()
         self._refreshed = False
         self._is_list_fresh = False
         self._times: dict[str, AdjustableWindow] = {}
@@ -113,6 +115,7 @@ class ShutdownRun:
         """No further pod is begun; those under way finish. Returns at once, without I/O."""
         self._stopped = True
         self._changed.set()
+        self._left.set()
 
     def cap_deadline(self, deadline: float) -> None:
         """Brings the deadline forward, also that of the running phase and its pods. Returns at once, without I/O."""
@@ -408,6 +411,8 @@ class ShutdownRun:
                 )
                 if waited and self._stopped:
                     return
+                if await self._wait_for_users(live, time) and self._stopped:
+                    return
             self._tell_all(*events, *([waited] if waited else []))
             going = PodTermination(
                 live,
@@ -427,6 +432,8 @@ class ShutdownRun:
             teardown = self._sandboxes.start(self._tear_down_sandbox(going), f"sandbox of {live.pod.key}")
             if self._roster.may_serve_sandboxes:
                 await self._wait_at_most(SANDBOX_SECONDS, teardown)
+            self._roster.mark_left(uid)
+            self._left.set()
             await going.write_last_status()
             self._record_node_notes()
         except Exception as error:
@@ -435,6 +442,18 @@ class ShutdownRun:
             if self._is_latest_task(uid):
                 self._roster.mark_done(uid)
             self._changed.set()
+            self._left.set()
+
+    async def _wait_for_users(self, live: RunningPod, time: AdjustableWindow) -> bool:
+        return await wait_for_users(
+            live,
+            time,
+            roster=self._roster,
+            left=self._left,
+            clock=self._clock,
+            tell=self._tell,
+            called_off=lambda: self._stopped,
+        )
 
     async def _tear_down_sandbox(self, going: PodTermination) -> None:
         """Not beside what the machine waits for, unless it needs pods that are about to end: it would hold that up.
