@@ -167,9 +167,9 @@ class TrafficRig:
         await watch.begin([], [WatchedNode(name, True) for name in self.nodes])
         return watch.settle_time
 
-    async def hold_by_policy(self):
-        """Has the pods' SIGTERM wait for the learnt settle time, as an administrator would."""
-        seconds = sleep_seconds(await self.learn_settle_time())
+    async def hold_by_policy(self, *, more=0):
+        """Has the pods' SIGTERM wait for the learnt settle time and ``more``, as an administrator would."""
+        seconds = sleep_seconds(await self.learn_settle_time()) + more
         for obj in pod_policy_objects():
             await asyncio.to_thread(self.kubectl, "apply -f -", given=obj)
         await asyncio.to_thread(self.kubectl, f"label namespace default {SETTLE_SECONDS}={seconds} --overwrite")
