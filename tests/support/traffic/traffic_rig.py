@@ -194,6 +194,7 @@ class TrafficRig:
                 break
             except TooManyRequests:
                 await asyncio.sleep(0.2)
+        watch.mark_evicted(uid)
         while await self._exists(name, uid):
             await asyncio.sleep(0.1)
         watch.mark_gone(uid)

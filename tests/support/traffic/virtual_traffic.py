@@ -85,7 +85,7 @@ class TrafficWorld:
     def __init__(self, *, count=3, **options):
         self.clock = virtual.VirtualClock()
         self.slices, self.nodes = FakeSlices(), FakeNodes(self.clock)
-        self.observed, self.changes = [], []
+        self.observed, self.changes, self.watched_pods = [], [], []
         self.watched = [WatchedNode(f"n{number}", True) for number in range(count)]
         self.watch = TrafficWatch(
             self.slices, self.nodes, clock=self.clock, random=Random(1), observe=self.observed.append, **options
@@ -95,9 +95,13 @@ class TrafficWorld:
         """The pods are named by the slice as the rest says: as ready, if it says nothing."""
         self.slices.name(*(() if named else uids), "other", **named)
         pods = [DepartingPod(uid, "default", f"pod-{uid}", "n0", ADDRESS, terminates) for uid in uids]
+        self.watched_pods += uids
         await self.watch.begin(pods, self.watched)
 
     def leave(self, **how):
+        """Its eviction is accepted when its slices are without it."""
+        for uid in self.watched_pods:
+            self.watch.mark_evicted(uid)
         self.slices.name("other", **how)
         self.nodes.changed = self.clock.boottime()
 

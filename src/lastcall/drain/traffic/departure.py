@@ -20,7 +20,7 @@ class DepartureStage(Enum):
 
 
 class DepartureLimits(NamedTuple):
-    """Seconds: for the slices from the begin; for proxies and for connections since no slice names the pod as ready."""
+    """Seconds: for the slices from the eviction; for proxies and for connections since no slice names the pod as ready."""
 
     slices: float = 30.0
     proxies: float = 30.0
@@ -42,8 +42,8 @@ class ProxyState(Enum):
 class DepartureFacts(NamedTuple):
     """What is known of one pod now."""
 
-    began: float
-    """When the pod was first watched, before it was evicted."""
+    evicted: float | None
+    """When its eviction was accepted, or when it was first seen in deletion; None before."""
     place: SlicePlace | None
     """How slices name it; None if that is not known, because they cannot be read."""
     was_ready: bool
@@ -74,10 +74,12 @@ class DepartureStep(NamedTuple):
 
 def assess_departure(facts: DepartureFacts, limits: DepartureLimits, now: float) -> DepartureStep:
     """The first rule that waits counts."""
+    if facts.evicted is None:
+        return DepartureStep(DepartureStage.SLICES, "it is not evicted yet")
     if facts.place is None:
-        return _wait_unseen(facts, now)
+        return _wait_unseen(facts, facts.evicted, now)
     if facts.place.ready:
-        return _wait_for_slices(facts, facts.place, limits, now)
+        return _wait_for_slices(facts.place, facts.evicted + limits.slices, limits, now)
     if not facts.was_ready or facts.left is None:
         return DepartureStep(DepartureStage.MOVED, "no Service sends it traffic")
     return (
@@ -88,9 +90,9 @@ def assess_departure(facts: DepartureFacts, limits: DepartureLimits, now: float)
     )
 
 
-def _wait_unseen(facts: DepartureFacts, now: float) -> DepartureStep:
+def _wait_unseen(facts: DepartureFacts, evicted: float, now: float) -> DepartureStep:
     """Without the slices nothing is observed: the pod's settle time runs from its eviction."""
-    until = facts.began + facts.settle
+    until = evicted + facts.settle
     why = f"the EndpointSlices cannot be read, so the settle time of {facts.settle:g} s counts"
     return (
         DepartureStep(DepartureStage.PROXIES, why, until)
@@ -99,8 +101,7 @@ def _wait_unseen(facts: DepartureFacts, now: float) -> DepartureStep:
     )
 
 
-def _wait_for_slices(facts: DepartureFacts, place: SlicePlace, limits: DepartureLimits, now: float) -> DepartureStep:
-    until = facts.began + limits.slices
+def _wait_for_slices(place: SlicePlace, until: float, limits: DepartureLimits, now: float) -> DepartureStep:
     why = f"{_some(place.ready)} still name it as ready"
     if now < until:
         return DepartureStep(DepartureStage.SLICES, why, until)

@@ -49,7 +49,7 @@ class WatchedNode(NamedTuple):
 @dataclass
 class _Departure:
     pod: DepartingPod
-    began: float
+    evicted: float | None
     place: SlicePlace | None = None
     was_ready: bool = False
     seen_ready: bool = False
@@ -99,7 +99,9 @@ class TrafficWatch:
         """
         now = self._clock.boottime()
         added = [one for one in pods if one.uid not in self._departures]
-        self._departures |= {one.uid: _Departure(one, now, was_ready=one.terminates) for one in added}
+        self._departures |= {
+            one.uid: _Departure(one, now if one.terminates else None, was_ready=one.terminates) for one in added
+        }
         self._choose_nodes(list(nodes))
         self._slices.start({one.namespace for one in added})
         await self._read_nodes()
@@ -108,9 +110,19 @@ class TrafficWatch:
             await wait_first(self._slices.next_change(), self._clock.sleep(until - self._clock.boottime()))
         self._look_at_slices()
 
+    def mark_evicted(self, uid: str) -> None:
+        """The pod's eviction was accepted, or it is in deletion: its traffic is expected to move."""
+        if uid in self._departures and self._departures[uid].evicted is None:
+            self._departures[uid].evicted = self._clock.boottime()
+
+    def forget(self, uid: str) -> None:
+        """The pod stays, so its traffic is not waited for."""
+        self._departures.pop(uid, None)
+
     def mark_gone(self, uid: str) -> None:
         """The pod's object does not exist any more."""
         if uid in self._departures:
+            self.mark_evicted(uid)
             self._departures[uid].gone = True
 
     @property
@@ -128,7 +140,10 @@ class TrafficWatch:
     async def wait_until_moved(
         self, on_change: Callable[[DepartingPod, DepartureStep], None] = lambda *_: None
     ) -> Mapping[str, DepartureStep]:
-        """Returns the last step of each pod as soon as the traffic of all has moved, or limits have passed."""
+        """Returns the last step of each pod as soon as the traffic of all has moved, or limits have passed.
+
+        A pod that is not evicted is waited for without a limit: evict it, or ``forget`` it.
+        """
         while not self._assess(on_change):
             heard = self._slices.next_change()
             await wait_first(heard, self._clock.sleep(POLL_SECONDS))
@@ -236,7 +251,7 @@ class TrafficWatch:
         reading = self._readings.get(one.pod.node)
         connections = reading.connections.count_of(one.pod.address) if reading and reading.connections else None
         return DepartureFacts(
-            began=one.began,
+            evicted=one.evicted,
             place=one.place,
             was_ready=one.was_ready,
             left=one.left,

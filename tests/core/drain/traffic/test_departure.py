@@ -21,7 +21,7 @@ OUT = SlicePlace(proxied=("a",))
 
 def facts(**changes):
     base = DepartureFacts(
-        began=0,
+        evicted=0,
         place=OUT,
         was_ready=True,
         left=5,
@@ -39,6 +39,7 @@ TABLE = [
     # now, facts, stage, part of why, until, cut short
     (6, {}, MOVED, "its traffic has moved", None, False),
     (6, {"was_ready": False, "left": None, "proxies": {"n1": LATE}}, MOVED, "no Service", None, False),
+    (99, READY | {"evicted": None}, SLICES, "not evicted yet", None, False),
     (9, READY, SLICES, "a, custom still name it", 10, False),
     (10, READY, MOVED, "after 10 s", None, True),
     (6, {"proxies": {"n1": FOLLOWED, "n2": LATE}}, PROXIES, "proxies of n2 do not follow", 25, False),
@@ -72,7 +73,7 @@ def test_the_rules(now, changes, stage, why, until, cut_short):
 
 any_facts = st.builds(
     DepartureFacts,
-    began=st.just(0.0),
+    evicted=st.just(0.0),
     place=st.one_of(st.none(), st.builds(SlicePlace, *[st.sampled_from([(), ("a",)])] * 4)),
     was_ready=st.booleans(),
     left=st.one_of(st.none(), st.floats(0, 10)),

@@ -112,9 +112,20 @@ def test_a_pod_that_stays_in_its_slices_ends_the_wait_at_its_limit():
     async def scene():
         world = TrafficWorld(limits=DepartureLimits(slices=10))
         await world.begin("a")
-        seconds, steps = await world.moved()
-        assert 10 <= seconds <= 10 + POLL_SECONDS
+        seconds, steps = await world.moved((100, lambda: world.watch.mark_evicted("a")))
+        assert 110 <= seconds <= 110 + 2 * POLL_SECONDS
         assert only(steps).cut_short
+
+    play(scene)
+
+
+def test_a_pod_that_stays_is_forgotten():
+    async def scene():
+        world = TrafficWorld()
+        await world.begin("a")
+        seconds, steps = await world.moved((50, lambda: world.watch.forget("a")))
+        assert seconds >= 50
+        assert steps == {}
 
     play(scene)
 
@@ -123,6 +134,7 @@ def test_a_pod_that_no_slice_names_is_not_waited_for():
     async def scene():
         world = TrafficWorld()
         await world.begin("a", terminating=["b"])
+        world.watch.mark_evicted("a")
         seconds, steps = await world.moved()
         assert (seconds, only(steps).why) == (0, "no Service sends it traffic")
 
@@ -148,9 +160,9 @@ def test_slices_that_cannot_be_read_are_covered_by_the_settle_time():
         world = TrafficWorld(settle=7.0)
         world.slices.readable = False
         await world.begin("a")
+        world.watch.mark_evicted("a")
         seconds, steps = await world.moved()
-        assert world.clock.boottime() >= 7.0
-        assert seconds <= 7.0 + POLL_SECONDS
+        assert 7.0 <= seconds <= 7.0 + POLL_SECONDS
         assert only(steps).cut_short
 
     play(scene)
@@ -161,7 +173,7 @@ def test_headless_slices_are_covered_by_the_settle_time():
         world = TrafficWorld(settle=7.0)
         world.nodes.connections = 0
         await world.begin("a", headless=["a"])
-        seconds, _ = await world.moved((1, lambda: world.slices.name("other")))
+        seconds, _ = await world.moved((1, world.leave))
         assert 8 <= seconds <= 8 + POLL_SECONDS
 
     play(scene)
