@@ -1,4 +1,4 @@
-"""``lastcall drain``: what emptying nodes would evict, in which order, and what stands in the way."""
+"""``lastcall drain``: empties nodes, after it has said what stands in the way; with ``--plan`` it says only that."""
 
 import asyncio
 import gc
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lastcall.cli import cluster_access, options
-from lastcall.cli.options import TimeParam
+from lastcall.cli.options import DurationParam, TimeParam
 from lastcall.errors import InvalidInput
 from lastcall.model.decoding import quote_value
 from lastcall.model.foreign_text import plain_text
@@ -49,6 +49,39 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Pass over pods that have been deleted for longer; 0: none.",
 )
+@click.option(
+    "--timeout",
+    type=DurationParam(),
+    default="0s",
+    show_default=True,
+    metavar="DURATION",
+    help="The time for the whole drain; 0: no end.",
+)
+@click.option(
+    "--on-timeout",
+    type=click.Choice(["stop", "delete", "force"]),
+    default="stop",
+    show_default=True,
+    help="What then happens to pods that are left: give up, delete them past budgets, or end them within a second.",
+)
+@click.option(
+    "--pod-timeout",
+    type=DurationParam(),
+    default="0s",
+    show_default=True,
+    metavar="DURATION",
+    help="The time for each pod, after which the same happens to it; 0: no end.",
+)
+@click.option("--uncordon-on-failure", is_flag=True, help="A drain that fails takes its own cordon back.")
+@click.option(
+    "--dry-run",
+    type=click.Choice(["none", "client", "server"]),
+    default="none",
+    show_default=True,
+    help="Only say what would be asked for; server: and how the API server would answer.",
+)
+@click.option("--reason", metavar="TEXT", help="Why; others who want the node are told so.")
+@click.option("--ignore-owners", is_flag=True, help="Also nodes on which another program works.")
 @click.option("--ignore-opt-outs", is_flag=True, help="Also what other tools are told to leave alone.")
 @cluster_access.cluster_options
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -68,18 +101,28 @@ def command(
     disable_eviction: bool,
     grace_period: int,
     skip_wait_for_delete_timeout: int,
+    timeout: float,
+    on_timeout: str,
+    pod_timeout: float,
+    uncordon_on_failure: bool,
+    dry_run: str,
+    reason: str | None,
+    ignore_owners: bool,
     ignore_opt_outs: bool,
     kubeconfig: str | None,
     context: str | None,
     output: str,
 ) -> None:
-    """What emptying nodes would evict, in which order and how long it takes, and what stands in the way.
+    """Empties nodes: cordons them, and evicts their pods in tiers, of which each waits for the one before it.
 
-    The options that kubectl drain has mean the same. FILE may be - for standard input: what kubectl get
-    nodes,pods,daemonsets,poddisruptionbudgets,... -A -o json gives. Without --state the cluster is read.
+    The options that kubectl drain has mean the same. Nothing is evicted if a pod is refused. Budgets and guards that
+    block are waited for. Ctrl-C ends in order; the same command goes on.
 
-    Exit code 0 if nothing stands in the way; 1 if pods are refused or blocked, or the cluster does not answer; 2 if there
-    is no such node, or a file or an option is wrong.
+    With --plan: what would go, in which order and how long it takes, and what stands in the way. FILE may be - for
+    standard input: what kubectl get nodes,pods,daemonsets,poddisruptionbudgets,... -A -o json gives.
+
+    Exit code 0 if the nodes are drained, or with --plan if nothing stands in the way; 1 if not, or if the cluster does
+    not answer; 2 if there is no such node, or a file or an option is wrong; 130 after Ctrl-C.
     """
     from lastcall.adapters.host.clock import SystemClock
     from lastcall.drain.planning.drain_case import build_case
@@ -103,9 +146,17 @@ def command(
         found = _read_state(state) if state else asyncio.run(_read_cluster(kubeconfig, context))
         names = _choose_nodes(nodes, found.facts.nodes, chosen if selector else None)
         moment = now or datetime.fromtimestamp(SystemClock().wall(), UTC)
-        result = build_plan(build_case(found.facts, names, settings, moment, wanted))
+        case = build_case(found.facts, names, settings, moment, wanted)
+        result = build_plan(case)
     finally:
         gc.enable()
+    if not plan and names:
+        from lastcall.cli.drain_run import DrainRequest, execute_drain
+        from lastcall.model.drain_limits import DrainLimits, TimeoutPolicy
+
+        limits = DrainLimits(timeout=timeout, pod_timeout=pod_timeout, on_timeout=TimeoutPolicy(on_timeout))
+        request = DrainRequest(limits, wanted, reason or "", uncordon_on_failure, ignore_owners, dry_run)
+        ctx.exit(execute_drain(case, result, request, kubeconfig, context))
     _print_plan(result, found.warnings, output)
     ctx.exit(0 if result.is_clear else 1)
 
@@ -120,8 +171,8 @@ def _check_usage(
         raise click.UsageError("Missing argument 'NODE' or option '--selector': which nodes?")
     if state and asks_cluster:
         raise click.UsageError("--state asks no cluster: leave --kubeconfig and --context out")
-    if not plan:
-        raise click.UsageError("Missing option '--plan': this version says what a drain would do, and evicts nothing.")
+    if state and not plan:
+        raise click.UsageError("--state asks no cluster, so it needs --plan")
 
 
 def _read_selector(option: str, text: str) -> "Matcher":

@@ -22,7 +22,7 @@ _VERBS = {
         "lastcall.cli.doctor",
         "Checks whether this machine's shutdown will be graceful, and says what to mend.",
     ),
-    "drain": ("lastcall.cli.drain", "What emptying nodes would evict, and what stands in the way."),
+    "drain": ("lastcall.cli.drain", "Empties nodes, or says beforehand what stands in the way."),
     "drill": ("lastcall.cli.drill", "A rehearsal: what a shutdown of a node would do now; nothing is ended."),
     "failover": ("lastcall.cli.failover", "What may be forced when a node is gone, and why."),
     "guard": ("lastcall.cli.guard", "Pods that are not deleted until their application is ready."),

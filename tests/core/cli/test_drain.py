@@ -258,7 +258,9 @@ def test_a_selector_that_is_none(option):
     [
         ([], "Missing argument 'NODE' or option '--selector'"),
         (["n1", "-l", "a=b", "--plan"], "cannot specify both a node name and a --selector option"),
-        (["n1"], "Missing option '--plan'"),
+        (["n1", "--state", "f"], "--state asks no cluster, so it needs --plan"),
+        (["n1", "--timeout", "soon"], "Invalid value for '--timeout'"),
+        (["n1", "--on-timeout", "pray"], "Invalid value for '--on-timeout'"),
         (["n1", "--plan", "--state", "f", "--context", "c"], "--state asks no cluster"),
         (["n1", "--plan", "--grace-period", "soon"], "Invalid value for '--grace-period'"),
         (["n1", "--plan", "--now", "noon"], "Invalid value for '--now'"),

@@ -92,6 +92,9 @@ class Recorder:
     def tell_cordoned(self, node, *, already):
         self.said.append(("already cordoned" if already else "cordoned", node))
 
+    def tell_uncordoned(self, node):
+        self.said.append(("uncordoned", node))
+
     def tell_asked(self, target, *, evicts):
         self.said.append(("evict" if evicts else "delete", target.name))
 

@@ -51,8 +51,13 @@ class KubeNodeOwnership:
         namespaces, warnings = await self._find_namespaces()
         try:
             for node in sorted(nodes):
-                for namespace in namespaces:
-                    owner = await self._take_one(_Place(node, namespace))
+                for namespace in tuple(namespaces):
+                    try:
+                        owner = await self._take_one(_Place(node, namespace))
+                    except ApiNotPermitted as error:
+                        namespaces.remove(namespace)
+                        warnings.append(_missing_text(namespace, error))
+                        continue
                     if owner is not None:
                         await self.release()
                         return owner
@@ -117,7 +122,7 @@ class KubeNodeOwnership:
                 found.append(name)
             except (NotFound, ApiNotPermitted) as error:
                 if name == DRAINS_NAMESPACE:
-                    warnings.append(f"nothing keeps two drains of one node apart: namespace {name}: {error}")
+                    warnings.append(_missing_text(name, error))
         return found, warnings
 
     async def _take_one(self, place: _Place) -> NodeOwner | None:
@@ -133,8 +138,10 @@ class KubeNodeOwnership:
             if standing is LeaseStanding.HELD:
                 assert now is not None
                 return _owner(place, now)
-            if standing is LeaseStanding.UNCLEAR and not waited and now is not None:
-                log.warning("node %s: %s has it; is it alive? (%.0f s)", place.node, now.holder, now.duration)
+            if standing is LeaseStanding.UNCLEAR and now is not None and now is first:
+                log.warning(
+                    "node %s: %s has it; is it alive? That takes up to %.0f s", place.node, now.holder, now.duration
+                )
             if standing is not LeaseStanding.UNCLEAR and await self._write(place, now):
                 if standing is LeaseStanding.EXPIRED and now is not None:
                     self._spent[place.node] = max(self._spent.get(place.node, 0.0), now.held_seconds)
@@ -170,6 +177,10 @@ class KubeNodeOwnership:
             return await self._client.get(_LEASES, lease_name(place.node), namespace=place.namespace)
         except NotFound:
             return None
+
+
+def _missing_text(namespace: str, error: LastcallError) -> str:
+    return f"nothing keeps two drains of one node apart by Leases in {namespace}: {error}"
 
 
 def _owner(place: _Place, lease: NodeLease) -> NodeOwner:

@@ -23,8 +23,11 @@ def find_end(course: DrainCourse, pod: PodProgress) -> float | None:
 def steps_at_end(course: DrainCourse, pod: PodProgress, end: float, now: float) -> Iterator[Step]:
     """The steps for a pod that is here after ``end``; none while it is waited for."""
     policy = course.limits.on_timeout
-    if policy is TimeoutPolicy.STOP:
-        yield FailPod(target=pod.target, why=_timeout_text(course, pod))
+    if course.seen[pod.target.uid].opt_out:
+        yield FailPod(target=pod.target, why=f"{_timeout_text(course, pod)}; {course.seen[pod.target.uid].opt_out}")
+    elif policy is TimeoutPolicy.STOP:
+        said = f"; the last answer: {pod.refusal}" if pod.refusal else ""
+        yield FailPod(target=pod.target, why=_timeout_text(course, pod) + said)
     elif pod.forced_at is not None:
         yield from _wait_for_end(course, pod, pod.forced_at, now)
     elif not _others_are_left(course, pod):

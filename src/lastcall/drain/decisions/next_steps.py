@@ -111,11 +111,7 @@ def _ask_tier(course: DrainCourse, pods: Sequence[PodProgress], now: float) -> I
     if not left:
         return
     tier = min(pod.target.tier for pod in left)
-    open_ = [
-        pod
-        for pod in left
-        if pod.target.tier == tier and not _is_ending(course, pod) and not _is_over(course, pod, now)
-    ]
+    open_ = [pod for pod in left if pod.target.tier == tier and _may_be_asked(course, pod, now)]
     room = MOST_REQUESTS - len(course.asked)
     for pod in [*_choose_pods(course, open_, now)][: max(room, 0)]:
         if course.settings.disable_eviction:
@@ -124,9 +120,11 @@ def _ask_tier(course: DrainCourse, pods: Sequence[PodProgress], now: float) -> I
             yield EvictPod(target=pod.target)
 
 
-def _is_over(course: DrainCourse, pod: PodProgress, now: float) -> bool:
+def _may_be_asked(course: DrainCourse, pod: PodProgress, now: float) -> bool:
+    if _is_ending(course, pod) or course.seen[pod.target.uid].opt_out:
+        return False
     end = find_end(course, pod)
-    return end is not None and now >= end
+    return end is None or now < end
 
 
 def _choose_pods(course: DrainCourse, pods: Iterable[PodProgress], now: float) -> Iterator[PodProgress]:

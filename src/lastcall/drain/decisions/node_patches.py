@@ -26,7 +26,7 @@ OUR_REASONS = (
 )
 
 
-class DrainState(NamedTuple):
+class NodeReport(NamedTuple):
     """A state of a drain, as the two conditions say it."""
 
     reason: str
@@ -34,11 +34,11 @@ class DrainState(NamedTuple):
     is_drained: bool = False
 
 
-STARTED = DrainState(names.DRAIN_STARTED, in_progress=True)
-COMPLETED = DrainState(names.DRAIN_COMPLETED, is_drained=True)
-FAILED = DrainState(names.DRAIN_FAILED)
-INTERRUPTED = DrainState(names.DRAIN_INTERRUPTED)
-UNCORDONED = DrainState(names.DRAIN_UNCORDONED)
+STARTED = NodeReport(names.DRAIN_STARTED, in_progress=True)
+COMPLETED = NodeReport(names.DRAIN_COMPLETED, is_drained=True)
+FAILED = NodeReport(names.DRAIN_FAILED)
+INTERRUPTED = NodeReport(names.DRAIN_INTERRUPTED)
+UNCORDONED = NodeReport(names.DRAIN_UNCORDONED)
 
 
 def find_trouble(node: DrainNode) -> str:
@@ -85,7 +85,7 @@ def finish_patch(node: DrainNode, mark: DrainMark, *, keep: bool, uncordon: bool
     return {"metadata": metadata, **({"spec": {"unschedulable": None}} if takes_back else {})}
 
 
-def conditions_patch(node: DrainNode, state: DrainState, message: str, wall: float) -> Patch | None:
+def conditions_patch(node: DrainNode, state: NodeReport, message: str, wall: float) -> Patch | None:
     """The strategic merge patch of the Node's status, at ``wall`` (seconds since 1970); None if nothing is ours.
 
     At the beginning everything is ours but a DrainInProgress of the node's own shutdown; later only what we wrote.

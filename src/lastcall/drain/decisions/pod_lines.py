@@ -16,6 +16,8 @@ def describe_pod(course: DrainCourse, pod: PodProgress, now: float) -> str:
     if seen.terminating_since is not None:
         grace = pod.target.grace if seen.grace is None else seen.grace
         text = f"terminating for {_seconds(now - seen.terminating_since)} of its {_seconds(grace)}"
+    elif seen.opt_out:
+        text = f"{seen.opt_out} (mend: --ignore-opt-outs)"
     elif pod.refusal:
         text = pod.refusal
     elif pod.target.uid in course.asked or pod.accepted_at is not None:

@@ -49,6 +49,8 @@ class SeenPod(Facts, frozen=True):
     """The time of its deletionTimestamp, which is when its grace period ends."""
     is_guarded: bool = False
     """A guard has said that its application is not ready to lose it."""
+    opt_out: str = ""
+    """Why another tool is to leave it alone, "" if none is: it is not asked for."""
 
 
 class PodProgress(Facts, frozen=True):

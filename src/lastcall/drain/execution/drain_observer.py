@@ -18,6 +18,10 @@ class DrainObserver(Protocol):
         """The node is cordoned; ``already``: it was before."""
         ...
 
+    def tell_uncordoned(self, node: str) -> None:
+        """The drain has taken its own cordon back."""
+        ...
+
     def tell_asked(self, target: PodTarget, *, evicts: bool) -> None:
         """The eviction or deletion of a pod is asked for."""
         ...

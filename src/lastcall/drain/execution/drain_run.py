@@ -83,7 +83,7 @@ class DrainRun:
         self.course = course
         self._nodes, self._parts, self._writer, self._choose, self._uncordons = nodes, parts, writer, choose, uncordons
         self._clock, self._observer = parts.clock, parts.observer
-        self._sight = PodSight(parts.clock)
+        self._sight = PodSight(parts.clock, ignores_opt_outs=course.settings.ignore_opt_outs)
         self._begun = self._clock.boottime()
         self._spent: Mapping[str, float] = {}
         self._criteria = ""
@@ -181,7 +181,7 @@ class DrainRun:
         for node in self.course.nodes:
             if node.name not in known and not node.trouble and node.outcome is None:
                 self._set_node(node.name, trouble="its Node was deleted")
-        self.course = replace(self.course, seen=self._sight.look(watch.pods))
+        self.course = replace(self.course, seen=self._sight.look(watch.pods, known.values()))
         if self.course.pods is None:
             self._choose_pods()
         self.course = replace(self.course, pods=tuple(self._pods.values()))
@@ -295,7 +295,7 @@ class DrainRun:
         uncordons = self._uncordons and not is_drained
         message = self._criteria if is_drained else step.why
         if await self._writer.finish(step.node, state, message, spent=0, uncordon=uncordons):
-            self._observer.warn(f"node/{step.node} uncordoned")
+            self._observer.tell_uncordoned(step.node)
         self._set_node(step.node, outcome=step.outcome)
         self._observer.tell_finished(step.node, step.outcome, step.why)
 
@@ -381,9 +381,11 @@ class DrainRun:
         spent = self._seconds_before() + self._clock.boottime() - self._begun
         uncordons = self._uncordons and not interrupted
         unfinished = [node.name for node in self.course.nodes if node.outcome is None]
-        await asyncio.gather(
+        took = await asyncio.gather(
             *(self._writer.finish(name, state, why, spent=spent, uncordon=uncordons) for name in unfinished)
         )
+        for name in (name for name, uncordoned in zip(unfinished, took, strict=True) if uncordoned):
+            self._observer.tell_uncordoned(name)
 
 
 def _change(facts: _F, changes: Mapping[str, object]) -> _F:

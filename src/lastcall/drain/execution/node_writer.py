@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from lastcall.drain.decisions import node_patches
-from lastcall.drain.decisions.node_patches import DrainState, Patch
+from lastcall.drain.decisions.node_patches import NodeReport, Patch
 from lastcall.errors import Conflict, LastcallError, NotFound, Unavailable
 from lastcall.model.drain_facts import DrainNode
 from lastcall.model.drain_mark import DrainMark
@@ -48,7 +48,7 @@ class NodeWriter:
         await self._announce(node, node_patches.STARTED, said)
         return before
 
-    async def finish(self, name: str, state: DrainState, message: str, *, spent: float, uncordon: bool = False) -> bool:
+    async def finish(self, name: str, state: NodeReport, message: str, *, spent: float, uncordon: bool = False) -> bool:
         """Writes how the drain of a node has ended, and whether it took its cordon back. Failures are logged."""
         mark = self.marks.get(name)
         if mark is None:
@@ -88,7 +88,7 @@ class NodeWriter:
                 pause *= 2
         return None
 
-    async def _announce(self, node: DrainNode, state: DrainState, message: str) -> None:
+    async def _announce(self, node: DrainNode, state: NodeReport, message: str) -> None:
         """Writes conditions and an Event; nothing depends on them."""
         patch = node_patches.conditions_patch(node, state, message, self._clock.wall())
         try:

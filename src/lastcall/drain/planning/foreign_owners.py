@@ -23,6 +23,9 @@ _MARKS = {
     NODE_SHUTDOWN_MARK: "its agent shuts it down",
     "cluster.x-k8s.io/delete-machine": "Cluster API is to remove its machine",
 }
+_INTENTIONS = ("cluster-autoscaler is about to", "Cluster API is to remove")
+"""What only says that a program would rather have this node than another."""
+
 _LEAVE = "leave the node to it, or stop it first"
 
 
@@ -31,6 +34,14 @@ def list_owner_notes(case: DrainCase) -> Iterator[DrainNote]:
     for node in case.nodes:
         for owner in _list_owners(node, case):
             yield DrainNote(text=f"node {node.name}: {owner}", mend=_LEAVE)
+
+
+def list_active_owners(case: DrainCase, ours: str) -> Iterator[str]:
+    """The programs that work on a node now, with the node; holders of Leases that begin with ``ours`` do not count."""
+    for node in case.nodes:
+        for owner in _list_owners(node, case):
+            if not owner.startswith((ours, *_INTENTIONS)):
+                yield f"node {node.name}: {owner}"
 
 
 def _list_owners(node: DrainNode, case: DrainCase) -> Iterator[str]:

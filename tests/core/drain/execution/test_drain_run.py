@@ -8,7 +8,7 @@ from support.drain.drain_world import SETTINGS, in_world
 from support.lab.workloads import moments, up
 
 from lastcall import errors
-from lastcall.adapters.kube.resources import BUDGETS, LEASES, NAMESPACES, NODES, PODS
+from lastcall.adapters.kube.resources import BUDGETS, LEASES, NODES, PODS
 from lastcall.drain.execution.drain_run import NodeIsOwned
 from lastcall.model.drain_limits import TimeoutPolicy
 from lastcall.names import DRAIN_MARK, DRAINS_NAMESPACE, GUARD_READY
@@ -292,8 +292,6 @@ async def test_two_drains_of_overlapping_nodes(world):
 
 @in_world()
 async def test_without_the_namespace_a_drain_says_that_nothing_keeps_another_one_away(world):
-    await world.client.delete(NAMESPACES, DRAINS_NAMESPACE)
-    await world.until(lambda: DRAINS_NAMESPACE not in world.names(NAMESPACES) or True)
     await world.bare("a", "n1")
     run = await world.drain("n1")
 
@@ -304,6 +302,21 @@ async def test_without_the_namespace_a_drain_says_that_nothing_keeps_another_one
     run.transport.trouble = missing
     await run.run()
     assert "nothing keeps two drains of one node apart" in run.recorder.of("warn")[0]
+    assert world.on("n1") == []
+
+
+@in_world()
+async def test_without_the_right_to_leases_the_same(world):
+    await world.bare("a", "n1")
+    run = await world.drain("n1")
+
+    async def refuse(method, target):
+        if "/leases" in target:
+            raise errors.ApiNotPermitted("leases is forbidden", code=403)
+
+    run.transport.trouble = refuse
+    await run.run()
+    assert "leases is forbidden" in run.recorder.of("warn")[0]
     assert world.on("n1") == []
 
 

@@ -1,0 +1,67 @@
+"""Connects a drain to the cluster."""
+
+import getpass
+import socket
+from collections.abc import Mapping, Sequence
+from random import SystemRandom
+from typing import NamedTuple
+
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.drain_cluster import COMPONENT, KubeDrainCluster
+from lastcall.adapters.kube.drain_watch import KubeDrainWatch
+from lastcall.adapters.kube.node_ownership import KubeNodeOwnership
+from lastcall.drain.decisions.drain_course import DrainCourse, NodeProgress
+from lastcall.drain.execution.chosen_pods import PodChooser
+from lastcall.drain.execution.drain_observer import DrainObserver
+from lastcall.drain.execution.drain_run import DrainParts, DrainRun
+from lastcall.drain.execution.node_writer import NodeWriter, new_mark
+from lastcall.model.drain_facts import DrainNode
+from lastcall.model.drain_limits import DrainLimits
+from lastcall.model.drain_settings import DrainSettings
+from lastcall.model.node_ownership import OwnershipClaim
+from lastcall.ports.node import Clock
+
+
+class DrainOrder(NamedTuple):
+    """What is asked for. ``reason`` is a person's; ``uncordons``: a drain that fails takes its cordon back."""
+
+    nodes: Sequence[DrainNode]
+    settings: DrainSettings
+    limits: DrainLimits
+    reason: str = ""
+    uncordons: bool = False
+
+
+def make_drain_run(
+    client: Client, order: DrainOrder, *, choose: PodChooser, observer: DrainObserver, clock: Clock
+) -> DrainRun:
+    """A run that has not begun. It goes on with what an earlier run has left on the Nodes."""
+    random = SystemRandom()
+    unique = f"{random.getrandbits(48):012x}"
+    by, names = find_user(), [node.name for node in order.nodes]
+    cluster = KubeDrainCluster(client, clock, f"{COMPONENT}-{unique}")
+    uids: Mapping[str, str] = {node.name: node.metadata.uid for node in order.nodes}
+    claim = OwnershipClaim(f"{COMPONENT}/{by}/{unique}", order.reason)
+    parts = DrainParts(
+        cluster=cluster,
+        ownership=KubeNodeOwnership(client, claim, uids, clock),
+        watch=KubeDrainWatch(client, names, clock, random),
+        clock=clock,
+        observer=observer,
+    )
+    course = DrainCourse(
+        settings=order.settings,
+        limits=order.limits,
+        nodes=tuple(NodeProgress(name=name) for name in names),
+    )
+    writer = NodeWriter(cluster, new_mark(unique, by, order.reason, clock.wall()), clock)
+    return DrainRun(course, order.nodes, parts, writer=writer, choose=choose, uncordons=order.uncordons)
+
+
+def find_user() -> str:
+    """Who drains: the user at this host."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"
