@@ -51,11 +51,13 @@ class Failover:
     """``rows`` is the table. ``turns``: how often each measurement is made. ``access`` is the kubeconfig of an API server for
     the failovers; None for a lab and, where there are the programs, a real control plane.
 
-    ``left_out`` says what was not measured, and why.
+    ``only``: so many pods of 20 nodes at kube-apiserver, and nothing else, in a few minutes. ``left_out`` says what was not
+    measured, and why.
     """
 
-    def __init__(self, *, quick, turns, tell, access=None):
+    def __init__(self, *, quick, turns, tell, access=None, only=None):
         self._sizes = QUICK if quick else SIZES
+        self._only = only
         self._turns = turns
         self._tell = tell
         self._access = access
@@ -68,6 +70,9 @@ class Failover:
                 self.left_out.append("failover at the lab, and by kube-controller-manager: --api names the API server")
                 place = Place("kube-apiserver", self._access, self._access)
                 return list(failover_table.rows(place.name, await self._failovers(place)))
+            if self._only:
+                self.left_out.append(f"failover of other than {self._only} pods at kube-apiserver: --pods says so")
+                return await self._at_real()
             return [*await self._at_lab(), *await self._at_real(), *await self._fleet()]
         finally:
             shutil.rmtree(self._directory)
@@ -96,7 +101,7 @@ class Failover:
         name = await asyncio.to_thread(real_control_plane.versions)
         async with RealControlPlane(directory).running() as real:
             place = Place(name, real.kubeconfig("admin"), real.kubeconfig("controller"), real.pids, real)
-            return list(failover_table.rows(name, await self._failovers(place, upstream=not why)))
+            return list(failover_table.rows(name, await self._failovers(place, upstream=not (why or self._only))))
 
     async def _failovers(self, place, *, upstream=False, alone=False):
         """The turns by case. ``alone``: nodes are lost one by one too, for who reads the server's audit log."""
@@ -106,7 +111,7 @@ class Failover:
             found = {case: await turns.of(case) for case in self._cases(upstream=upstream)}
             if alone:
                 await turns.one_by_one(self._sizes["nodes"])
-            if not self._access:
+            if not (self._access or self._only):
                 gone, among = self._sizes["many"]
                 self._tell(f"  {place.name}: {gone} of {among} nodes")
                 case = Case(nodes=gone, pods=10 * gone, among=among, turns=self._turns)
@@ -117,7 +122,7 @@ class Failover:
     def _cases(self, *, upstream):
         few = self._sizes["pods"][0]
         for terminating in (False, True):
-            for pods in self._sizes["pods"]:
+            for pods in (self._only,) if self._only else self._sizes["pods"]:
                 theirs = upstream and pods == few and terminating in self._sizes["upstream"]
                 yield Case(self._sizes["nodes"], pods, terminating, turns=self._turns, upstream=theirs)
 

@@ -61,6 +61,9 @@ def arguments():
     parser.add_argument(
         "--api", metavar="KUBECONFIG", type=Path, help="failover: at this API server, instead of a lab's"
     )
+    parser.add_argument(
+        "--pods", type=int, help="failover: so many pods of 20 nodes at kube-apiserver, and nothing else"
+    )
     chosen = parser.parse_args()
     if unknown := set(chosen.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
@@ -86,7 +89,7 @@ class Bench:
         self.state_rows = []
         self.roll_rows = []
         self.told = []
-        self.api = chosen.api
+        self.api, self.pods = chosen.api, chosen.pods
         self.left_out = []
         self.mutants = mutants.Mutants(tell=_tell, count=2 if chosen.quick else mutants.COUNT)
         self.chances = [
@@ -106,7 +109,7 @@ class Bench:
         for chance in self.chances:
             self.rows += await asyncio.to_thread(chance.rows)
         if "failover" in self.parts:
-            part = failover.Failover(quick=self.quick, turns=self.pairs, tell=_tell, access=self.api)
+            part = failover.Failover(quick=self.quick, turns=self.pairs, tell=_tell, access=self.api, only=self.pods)
             self.failover_rows = await part.rows()
             self.left_out += part.left_out
         if "guard" in self.parts:
