@@ -13,6 +13,7 @@ from pathlib import Path
 
 import beside
 import chaos
+import drain
 import failover
 import guard
 import guard_chaos
@@ -40,6 +41,7 @@ PARTS = (
     "guard",
     guard_states.NAME,
     roll.NAME,
+    drain.NAME,
     "processes",
     "rest",
     "containerd",
@@ -88,6 +90,7 @@ class Bench:
         self.guard_rows = []
         self.state_rows = []
         self.roll_rows = []
+        self.drain_rows = []
         self.told = []
         self.api, self.pods = chosen.api, chosen.pods
         self.left_out = []
@@ -125,6 +128,10 @@ class Bench:
             part = roll.Roll(quick=self.quick, turns=self.pairs, tell=_tell)
             self.roll_rows = await part.rows()
             self.left_out += part.left_out
+            self.told += part.told
+        if drain.NAME in self.parts:
+            part = drain.Drain(quick=self.quick, turns=self.pairs, tell=_tell)
+            self.drain_rows = await asyncio.to_thread(part.rows)
             self.told += part.told
         if "mutants" in self.parts:
             self.rows += await asyncio.to_thread(self.mutants.rows)
@@ -179,6 +186,7 @@ class Bench:
             (self.guard_rows, guard.HEAD),
             (self.state_rows, guard_states.HEAD),
             (self.roll_rows, roll.HEAD),
+            (self.drain_rows, drain.HEAD),
         )
         verdicts = [row.met for rows, _ in tables for row in rows if row.met is not None]
         yield from machine.describe()

@@ -13,6 +13,7 @@ import yaml
 from lastcall.manifests import (
     agent,
     daemon_set,
+    drainer,
     guard_eviction_grants,
     guard_grants,
     guard_policy_definition,
@@ -82,6 +83,10 @@ def grants_file():
     ]
     [policy, _] = own_node.own_node_policy(daemon_set.NAME, SYSTEM_NAMESPACE, {})
     parts.append(f'{{{{- define "lastcall.viewerRules" -}}}}\n{dump(viewer.viewer_rules())}{{{{- end }}}}\n')
+    parts += (
+        f'{{{{- define "lastcall.drainer{role["kind"]}Rules" -}}}}\n{dump(role["rules"])}{{{{- end }}}}\n'
+        for role in drainer.drainer_objects({})[1:]
+    )
     parts.append(f'{{{{- define "lastcall.ownNodePolicy" -}}}}\n{dump(policy["spec"])}{{{{- end }}}}\n')
     return WRITTEN + "\n".join(parts)
 

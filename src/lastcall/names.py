@@ -170,6 +170,11 @@ METRICS_READER = _define_name(
     "lastcall-metrics-reader",
     "in lastcall-system, with a ClusterRole of this name: may read the agents' metrics over TLS",
 )
+DRAINER = _define_name(
+    "ClusterRole, Role",
+    "lastcall-drainer",
+    "permits `lastcall drain`, the Role its Leases in lastcall-drains; bound to nobody by themselves",
+)
 WATCHDOG = _define_name(
     "annotation",
     f"{GROUP}/watchdog",

@@ -8,6 +8,7 @@ from lastcall.manifests import namespaces, resource_definitions
 from lastcall.manifests import own_node as own_nodes
 from lastcall.manifests.controller import IMAGE, image_violations
 from lastcall.manifests.daemon_set import CONTAINERD, NAME, agent_config_map, agent_daemon_set, agent_labels
+from lastcall.manifests.drainer import drainer_objects
 from lastcall.manifests.metrics_access import metrics_access_objects
 from lastcall.manifests.rbac import Grant, Object
 from lastcall.manifests.role_bindings import role_objects
@@ -112,4 +113,5 @@ def agent_access_objects(*, peers: bool = False, own_node: bool = False) -> list
     bound = own_nodes.own_node_policy(NAME, SYSTEM_NAMESPACE, agent_labels()) if own_node else []
     grants = agent_grants(peers=peers, own_node=own_node)
     roles = role_objects(grants, to=NAME, of=SYSTEM_NAMESPACE, labels=agent_labels())
-    return [namespaces.nodes_namespace(), account, *bound, *roles, viewer_role(agent_labels())]
+    asked = [viewer_role(agent_labels()), *drainer_objects(agent_labels())]
+    return [namespaces.nodes_namespace(), account, *bound, *roles, *asked]

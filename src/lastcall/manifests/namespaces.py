@@ -1,7 +1,7 @@
 """The namespaces of lastcall's objects (pure)."""
 
 from lastcall.manifests.rbac import Object
-from lastcall.names import NODES_NAMESPACE, SYSTEM_NAMESPACE
+from lastcall.names import DRAINS_NAMESPACE, NODES_NAMESPACE, SYSTEM_NAMESPACE
 
 _OURS = {f"app.kubernetes.io/{key}": "lastcall" for key in ("name", "part-of")}
 
@@ -27,3 +27,8 @@ def nodes_namespace() -> Object:
     write the Lease by which controllers elect their leader.
     """
     return namespace_object(NODES_NAMESPACE, _OURS)
+
+
+def drains_namespace() -> Object:
+    """The namespace of the Leases of drains: who drains can write no Lease by which others decide."""
+    return namespace_object(DRAINS_NAMESPACE, _OURS)

@@ -16,6 +16,7 @@ from lastcall.cli.main import cli
 from lastcall.errors import InvalidInput
 from lastcall.manifests import agent, daemon_set, own_node
 from lastcall.manifests.controller import NAMESPACE, ControllerChoices, controller_objects
+from lastcall.manifests.drainer import drainer_objects
 from lastcall.manifests.labels import NAME
 from lastcall.manifests.rbac import ANYWHERE, AuditedRequest, ungranted_requests, unused_grants
 from lastcall.manifests.viewer import viewer_role
@@ -202,8 +203,9 @@ def test_the_command_prints_its_rights_alone():
     assert place in controller_objects(ControllerChoices()), (
         "it is the controller's too, and whoever is applied last changes nothing"
     )
-    *roles, viewer = roles
+    *roles, viewer, drains, drainer, leases = roles
     assert viewer == viewer_role(daemon_set.agent_labels())
+    assert [drains, drainer, leases] == drainer_objects(daemon_set.agent_labels())
     assert [one["kind"] for one in roles] == ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
     assert [one["metadata"].get("namespace") for one in roles] == [None, None, "lastcall-nodes", "lastcall-nodes"]
     assert [one["rules"] for one in roles[::2]] == [

@@ -1,5 +1,6 @@
 """What an error of the API server means for the eviction or deletion of a pod (pure)."""
 
+import re
 from typing import Any
 
 from lastcall.drain.decisions.pod_progress import AnswerKind, PodAnswer
@@ -14,6 +15,9 @@ from lastcall.errors import (
 )
 from lastcall.model.budgets import SEVERAL
 
+_ANOTHER_POD = re.compile(r"UID in (the )?precondition")
+"""In the two messages of kube-apiserver about a uid that is not the object's (rest/delete.go, storage/interfaces.go)."""
+
 NAMESPACE_TERMINATING = "NamespaceTerminating"
 """The cause of a Forbidden in a namespace that is being deleted: its pods are deleted anyway."""
 
@@ -26,7 +30,7 @@ def read_answer(error: LastcallError | None) -> PodAnswer:
     """
     if error is None:
         return PodAnswer(kind=AnswerKind.ACCEPTED)
-    if isinstance(error, NotFound) or (isinstance(error, Conflict) and "UID in precondition" in str(error)):
+    if isinstance(error, NotFound) or (isinstance(error, Conflict) and _ANOTHER_POD.search(str(error))):
         return PodAnswer(kind=AnswerKind.GONE)
     if SEVERAL in str(error):
         return PodAnswer(kind=AnswerKind.FAILED, message=str(error))

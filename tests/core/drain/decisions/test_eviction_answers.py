@@ -1,0 +1,63 @@
+"""What each answer of an API server means for a pod: the table of the research, row by row."""
+
+import pytest
+
+from lastcall import errors
+from lastcall.drain.decisions.eviction_answers import read_answer
+from lastcall.drain.decisions.pod_progress import AnswerKind
+from lastcall.model.budgets import SEVERAL, VIOLATED
+
+TERMINATING = {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]}
+NEEDS = {
+    "causes": [
+        {"reason": "DisruptionBudget", "message": "The disruption budget web needs 5 healthy pods and has 5 currently"}
+    ]
+}
+HELD = 'admission webhook "evict.guard.lastcall.dev" denied the request: held'
+RECORD = "the UID in the precondition (a) does not match the UID in record (b). The object might have been deleted"
+STORED = "Precondition failed: UID in precondition: a, UID in object meta: b"
+
+TABLE = {
+    "success": (None, AnswerKind.ACCEPTED),
+    "gone": (errors.NotFound("no pod", code=404), AnswerKind.GONE),
+    "another pod of its name": (errors.Conflict(RECORD, code=409), AnswerKind.GONE),
+    "the same, from the storage": (errors.Conflict(STORED, code=409), AnswerKind.GONE),
+    "changed meanwhile": (errors.Conflict("the object has been modified", code=409), AnswerKind.REFUSED),
+    "a budget": (errors.TooManyRequests(VIOLATED, code=429, details=NEEDS), AnswerKind.REFUSED),
+    "a guard": (errors.TooManyRequests(HELD, code=429), AnswerKind.REFUSED),
+    "a webhook that says no": (errors.RequestRefused(HELD, code=400), AnswerKind.FAILED),
+    "a webhook that is away": (
+        errors.ApiUnavailable('failed calling webhook "x": EOF', code=500),
+        AnswerKind.REFUSED,
+    ),
+    "several budgets": (errors.ApiUnavailable(SEVERAL, code=500), AnswerKind.FAILED),
+    "a namespace that is deleted": (
+        errors.ApiNotPermitted("forbidden", code=403, details=TERMINATING),
+        AnswerKind.REFUSED,
+    ),
+    "no right": (errors.ApiNotPermitted("pods/eviction is forbidden", code=403), AnswerKind.FAILED),
+    "no server": (errors.NotConnected("refused"), AnswerKind.REFUSED),
+    "an overloaded server": (errors.ApiUnavailable("overloaded", code=503), AnswerKind.REFUSED),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_answers(name):
+    error, kind = TABLE[name]
+    assert read_answer(error).kind is kind
+
+
+def test_what_a_budget_needs_is_in_its_causes():
+    said = read_answer(TABLE["a budget"][0]).message
+    assert said == f"{VIOLATED} The disruption budget web needs 5 healthy pods and has 5 currently"
+
+
+def test_a_time_that_the_server_asks_for():
+    asked = errors.TooManyRequests("stale", code=429, details={"retryAfterSeconds": 10})
+    assert read_answer(asked).retry_after == 10.0
+    assert read_answer(TABLE["a budget"][0]).retry_after is None
+
+
+@pytest.mark.parametrize(("name", "held"), [("a guard", True), ("a webhook that is away", True), ("a budget", False)])
+def test_whether_a_webhook_holds(name, held):
+    assert read_answer(TABLE[name][0]).by_webhook is held

@@ -1,0 +1,54 @@
+"""``lastcall drain`` of a node with a guarded pod: it is held, never forced, and goes when its application is ready."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.guard.guarded_jobs import GuardedJobs, wait
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    found = GuardedJobs(tmp_path)
+    try:
+        found.start()
+        yield found
+    finally:
+        found.lab.end()
+
+
+def drain(cluster, *options):
+    """The program, under way."""
+    command = [str(Path(sys.executable).parent / "lastcall"), "drain", "lab-1", "--ignore-daemonsets", "--force"]
+    environment = os.environ | {"KUBECONFIG": str(cluster.lab.kubeconfig)}
+    log = cluster.books / "drain"
+    with log.open("wb") as file:
+        return subprocess.Popen([*command, *options], stdout=file, stderr=file, env=environment)
+
+
+def test_a_guarded_pod_is_held_and_never_forced(cluster):
+    pod = cluster.pod()
+    said = cluster.books / "drain"
+    run = drain(cluster, "--timeout=8s", "--on-timeout=force")
+    assert run.wait(100) == 1
+    assert "moves its jobs (40 % done" in said.read_text()
+    assert "a guard holds it, so it is not forced" in said.read_text()
+    assert "deletionTimestamp" not in cluster.pod()["metadata"]
+
+    run = drain(cluster)
+    try:
+        wait(lambda: "will retry after 5s" in said.read_text(), "refusal")
+        assert cluster.pod()["metadata"]["uid"] == pod["metadata"]["uid"]
+        (cluster.books / "ready").touch()
+        assert run.wait(100) == 0
+    finally:
+        if run.poll() is None:
+            run.send_signal(signal.SIGTERM)
+            run.wait(60)
+    assert "pod/jobs-0 evicted" in said.read_text()
+    assert "node/lab-1 drained" in said.read_text()
