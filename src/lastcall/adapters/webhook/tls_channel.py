@@ -7,8 +7,8 @@ import contextlib
 import ssl
 from typing import Any
 
-_PIECE = 64 * 1024
-"""More than a record holds, so that one read leaves nothing of it."""
+_PIECE = 16 * 1024
+"""As much as a record holds, so that one read leaves nothing of it."""
 
 
 class TlsChannel:
