@@ -1,4 +1,4 @@
-"""Nodes are emptied one after the other behind real proxies that are late: by kubectl drain, and by watching the traffic.
+"""Nodes are emptied one after the other behind real proxies that are late: by kubectl drain, and by lastcall drain.
 
 kubectl drains without a sleep in front of SIGTERM, and once with the sleep of the learnt length.
 
@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from support.traffic.traffic_rig import TrafficRig, missing_proxies
 
 NAME = "roll"
-WATCHED = "watching the traffic"
+WATCHED = "lastcall drain, with that sleep"
 HEAD = ["run", "nodes emptied by", "requests", "failed", "healthy pods at least", "budget", "seconds", "verdict"]
 DELAYS = (8, 6, 4, 2, 0)
 """Seconds by which the proxy of each node is late."""
@@ -37,7 +37,7 @@ class RollRow:
 
     @property
     def met(self):
-        """By watching the traffic no request fails, and the budget is kept; for kubectl there is no target."""
+        """By lastcall drain no request fails, and the budget is kept; for kubectl there is no target."""
         return (not self.found.lost and self.found.least >= self.budget) if self.watched else None
 
     def cells(self):
@@ -76,7 +76,7 @@ class Roll:
         seconds = await rig.hold_by_policy()
         self.told.append(f"roll: the learnt settle time has pods sleep {seconds} s")
         held = await self._roll(rig, 1, "kubectl drain, with that sleep", rig.drain_by_kubectl)
-        watched = [await self._roll(rig, turn + 1, WATCHED, rig.drain_by_traffic) for turn in range(self._turns)]
+        watched = [await self._roll(rig, turn + 1, WATCHED, rig.drain_by_lastcall) for turn in range(self._turns)]
         return [*bare, held, *watched]
 
     async def _roll(self, rig, turn, by, empty):

@@ -47,6 +47,15 @@ async def open_client(kubeconfig: str | None, context: str | None, *, manager: s
         transport.close()
 
 
+def find_authority(kubeconfig: str | None, context: str | None) -> str:
+    """The authority that has signed the API server's certificate, as PEM; "" if the kubeconfig names none."""
+    from lastcall.adapters.host.clock import SystemClock
+    from lastcall.adapters.kube import kubeconfig as files
+
+    access = files.find_access(SystemClock(), os.environ, kubeconfig=kubeconfig or "", context=context or "")
+    return access.endpoint.authority
+
+
 def complete_node(ctx: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
     """The names of the cluster's nodes for the Tab key; none if the cluster does not answer within two seconds."""
 

@@ -82,6 +82,13 @@ if TYPE_CHECKING:
 )
 @click.option("--reason", metavar="TEXT", help="Why; others who want the node are told so.")
 @click.option("--ignore-owners", is_flag=True, help="Also nodes on which another program works.")
+@click.option("--ignore-traffic", is_flag=True, help="Do not wait until no proxy sends requests to the pods.")
+@click.option(
+    "--settle-time",
+    type=DurationParam(),
+    metavar="DURATION",
+    help="So long proxies need that do not tell.  [default: learnt]",
+)
 @click.option("--ignore-opt-outs", is_flag=True, help="Also what other tools are told to leave alone.")
 @cluster_access.cluster_options
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -108,6 +115,8 @@ def command(
     dry_run: str,
     reason: str | None,
     ignore_owners: bool,
+    ignore_traffic: bool,
+    settle_time: float | None,
     ignore_opt_outs: bool,
     kubeconfig: str | None,
     context: str | None,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from lastcall.cli import cluster_access
+from lastcall.cli.drain_traffic import open_drain_traffic
 from lastcall.cli.drain_view import DrainView
 from lastcall.errors import ApiFailure, LastcallError
 from lastcall.model.foreign_text import plain_text
@@ -44,6 +45,9 @@ class DrainRequest(NamedTuple):
     uncordons: bool = False
     ignores_owners: bool = False
     dry_run: str = "none"
+    ignores_traffic: bool = False
+    settle: float | None = None
+    """The settle time in seconds; None: it is learnt."""
 
 
 def execute_drain(
@@ -122,7 +126,8 @@ async def _run_until_signal(
         async with cluster_access.open_client(kubeconfig, context, manager="lastcall-drain") as client:
             if request.dry_run != "none":
                 return await _rehearse(client, case, plan, request)
-            return await _run(client, case, plan, request)
+            authority = cluster_access.find_authority(kubeconfig, context)
+            return await _run(client, case, plan, request, authority)
     except asyncio.CancelledError:
         if not interrupted:
             raise
@@ -130,7 +135,7 @@ async def _run_until_signal(
         return INTERRUPTED
 
 
-async def _run(client: "Client", case: "DrainCase", plan: "DrainPlan", request: DrainRequest) -> int:
+async def _run(client: "Client", case: "DrainCase", plan: "DrainPlan", request: DrainRequest, authority: str) -> int:
     from lastcall.adapters.host.clock import SystemClock
     from lastcall.drain.execution.chosen_pods import make_chooser
     from lastcall.drain.planning.pod_filters import FilterFacts
@@ -144,10 +149,19 @@ async def _run(client: "Client", case: "DrainCase", plan: "DrainPlan", request: 
     facts = FilterFacts(case.settings, datetime.fromtimestamp(clock.wall(), UTC), daemon_sets)
     order = DrainOrder(case.nodes, case.settings, request.limits, request.reason, request.uncordons)
     choose = make_chooser(facts, case.facts.dns, request.selects)
-    run = make_drain_run(client, order, choose=choose, observer=view, clock=clock)
-    with _show_warnings(view):
-        async with _redraw(view):
-            await run.run()
+    async with contextlib.AsyncExitStack() as opened:
+        opened.enter_context(_show_warnings(view))
+        await opened.enter_async_context(_redraw(view))
+        traffic = None
+        if not request.ignores_traffic:
+            traffic = await opened.enter_async_context(
+                open_drain_traffic(client, case, view, clock, authority=authority, settle=request.settle)
+            )
+        observer = traffic.observer if traffic else view
+        run = make_drain_run(client, order, choose=choose, observer=observer, clock=clock)
+        await run.run()
+        if traffic:
+            await traffic.wait_until_moved()
     _print_end(run)
     return 1 if run.has_failed else 0
 

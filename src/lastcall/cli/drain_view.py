@@ -82,6 +82,10 @@ class DrainView:
         else:
             self._print(f'error: unable to drain node "{node}" due to error: {why}, continuing command...', err=True)
 
+    def tell_traffic(self, text: str) -> None:
+        """What is waited for after the pods are gone."""
+        self._print(text, err=True)
+
     # -- how it stands -------------------------------------------------------------------------------------------------
 
     def show(self, course: DrainCourse, now: float) -> None:

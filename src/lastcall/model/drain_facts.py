@@ -95,9 +95,17 @@ class DrainNodeSpec(Facts, frozen=True):
     unschedulable: bool = False
 
 
+class NodeAddress(Facts, frozen=True):
+    """v1.NodeAddress."""
+
+    type: str = ""
+    address: str = ""
+
+
 class DrainNodeStatus(Facts, frozen=True):
     """v1.NodeStatus."""
 
+    addresses: tuple[NodeAddress, ...] | None = None
     conditions: tuple[StatusCondition, ...] | None = None
     allocatable: dict[str, Quantity] | None = None
 
@@ -117,6 +125,11 @@ class DrainNode(Facts, frozen=True):
     def find_taint(self, *keys: str) -> Taint | None:
         """The first taint with one of these keys."""
         return next((taint for taint in self.spec.taints or () if taint.key in keys), None)
+
+    @property
+    def internal_address(self) -> str:
+        """The node's first internal address; "" if it has none."""
+        return next((one.address for one in self.status.addresses or () if one.type == "InternalIP"), "")
 
     @property
     def readiness(self) -> str:

@@ -52,8 +52,9 @@ class Lab:
         random = Random(7)
         self.truth = directory / "truth" / "truth"
         self.storage = Storage(DirectoryVolumes(directory / "volumes"), CLOCK)
+        self.plane_directory = directory / "plane"
         self.plane = ControlPlane(
-            ControlPlaneLocation(directory / "plane", directory / "kubeconfig"),
+            ControlPlaneLocation(self.plane_directory, directory / "kubeconfig"),
             CLOCK,
             random,
             without=without,

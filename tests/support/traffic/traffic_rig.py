@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import subprocess
 from random import Random
 from typing import NamedTuple
 
@@ -11,16 +12,16 @@ from support.lab.real_machines import CLOCK, IMAGE, Lab
 from support.traffic.budget_watcher import BudgetWatcher
 from support.traffic.proxy_feeder import ProxyFeeder
 from support.traffic.real_proxies import KINDS, find_program
-from support.traffic.secure_page import TrafficServers
+from support.traffic.secure_page import LabPages
 
-from lastcall.adapters.kube.pod_endpoints import KubePodEndpoints
-from lastcall.adapters.kube.resources import DEPLOYMENTS, NODES, PODS, SERVICES, dict_resource
+from lastcall.adapters.kube.resources import DEPLOYMENTS, NAMESPACES, NODES, SERVICES, dict_resource
 from lastcall.aio import OrderedTaskGroup, cancel_and_wait
 from lastcall.drain.traffic.settle_estimate import sleep_seconds
-from lastcall.drain.traffic.traffic_watch import DepartingPod, TrafficWatch, WatchedNode
-from lastcall.errors import NotFound, TooManyRequests
+from lastcall.drain.traffic.traffic_watch import WatchedNode
 from lastcall.manifests.pod_policies import pod_policy_objects
-from lastcall.names import SETTLE_SECONDS
+from lastcall.model.drain_facts import DrainNode
+from lastcall.names import DRAINS_NAMESPACE, SETTLE_SECONDS
+from lastcall.wiring.traffic import AgentAddress, open_traffic_watch
 
 BUDGETS = dict_resource("policy", "v1", "poddisruptionbudgets")
 PORT = 18080
@@ -43,7 +44,7 @@ class TrafficRig:
         self._directory = directory
         self._delays, self._kinds = delays, kinds
         self.replicas, self.least, self.rate = replicas, least, rate
-        self.steps = {}
+        self.said = ""
 
     @contextlib.asynccontextmanager
     async def up(self):
@@ -62,7 +63,8 @@ class TrafficRig:
                 await asyncio.gather(*(one.start() for one in proxies))
                 self._feeding = [group.start(one.run(), f"feeder of {one.proxy.kind}") for one in self.feeders]
                 await self.until_known()
-                async with TrafficServers(self._directory, self.nodes, self.feeders) as self.servers:
+                by_node = dict(zip(self.nodes, self.feeders, strict=True))
+                async with LabPages(self.lab, self._directory, by_node):
                     yield self
             finally:
                 await group.cancel()
@@ -88,6 +90,7 @@ class TrafficRig:
             (DEPLOYMENTS, deployment),
         ):
             await self.lab.client.create(kind, {"metadata": {"name": "shop"}, "spec": spec}, namespace="default")
+        await self.lab.client.create(NAMESPACES, {"metadata": {"name": DRAINS_NAMESPACE}})
         await self.until_whole()
 
     async def until_whole(self):
@@ -145,27 +148,30 @@ class TrafficRig:
         await self.until_whole()
         await asyncio.to_thread(self.kubectl, f"uncordon {node}")
 
-    async def drain_by_traffic(self, node):
-        """By the Eviction API; the node counts as empty when its pods are gone and their traffic has moved."""
-        await self._cordon(node, True)
-        pods = [pod for pod in await self.lab.pods(app="shop") if pod["spec"]["nodeName"] == node]
-        watch = self.new_watch()
-        try:
-            await watch.begin(map(departing, pods), [WatchedNode(name, True) for name in self.nodes])
-            moving = asyncio.ensure_future(watch.wait_until_moved())
-            await asyncio.gather(*(self._evict(pod, watch) for pod in pods))
-            self.steps |= await moving
-            self.settle = watch.settle_time
-        finally:
-            await watch.close()
+    async def drain_by_lastcall(self, node):
+        """``lastcall drain`` ends when the pods are gone and their traffic has moved."""
+        done = await asyncio.to_thread(
+            subprocess.run,
+            [PROGRAM.parent / "lastcall", "drain", node, "--ignore-daemonsets", "--timeout=120s"],
+            capture_output=True,
+            text=True,
+            timeout=150,
+            check=False,
+            env=self.kubectl.environment,
+        )
+        self.said += done.stderr
+        assert done.returncode == 0, done.stderr
         await self.until_whole()
-        await self._cordon(node, False)
+        await asyncio.to_thread(self.kubectl, f"uncordon {node}")
 
     async def learn_settle_time(self):
         """What the agents' pages tell now."""
-        watch = self.new_watch()
-        await watch.begin([], [WatchedNode(name, True) for name in self.nodes])
-        return watch.settle_time
+        client, authority = self.lab.client, self.lab.plane.authority.decode()
+        nodes = [await client.get(NODES.with_shape(DrainNode), name) for name in self.nodes]
+        agents = [AgentAddress(node.name, node.internal_address) for node in nodes]
+        async with open_traffic_watch(client, CLOCK, Random(1), agents, authority=authority) as watch:
+            await watch.begin([], [WatchedNode(name, True) for name in self.nodes])
+            return watch.settle_time
 
     async def hold_by_policy(self, *, more=0):
         """Has the pods' SIGTERM wait for the learnt settle time and ``more``, as an administrator would."""
@@ -177,43 +183,6 @@ class TrafficRig:
         await asyncio.to_thread(self.kubectl, "rollout status deployment/shop --timeout=80s")
         await self.until_whole()
         return seconds
-
-    def new_watch(self):
-        return TrafficWatch(
-            KubePodEndpoints(lambda: self.lab.client, CLOCK, Random(1)),
-            self.servers.reader,
-            clock=CLOCK,
-            random=Random(1),
-        )
-
-    async def _evict(self, pod, watch):
-        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
-        while True:
-            try:
-                await self.lab.client.evict(name, namespace="default", uid=uid)
-                break
-            except TooManyRequests:
-                await asyncio.sleep(0.2)
-        watch.mark_evicted(uid)
-        while await self._exists(name, uid):
-            await asyncio.sleep(0.1)
-        watch.mark_gone(uid)
-
-    async def _exists(self, name, uid):
-        try:
-            return (await self.lab.client.get(PODS, name, namespace="default"))["metadata"]["uid"] == uid
-        except NotFound:
-            return False
-
-    async def _cordon(self, node, on):
-        await self.lab.client.patch(NODES, node, {"spec": {"unschedulable": on or None}})
-
-
-def departing(pod):
-    metadata = pod["metadata"]
-    return DepartingPod(
-        metadata["uid"], metadata["namespace"], metadata["name"], pod["spec"]["nodeName"], pod["status"]["podIP"]
-    )
 
 
 def missing_proxies():

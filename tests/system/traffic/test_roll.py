@@ -9,14 +9,15 @@ pytestmark = [
 ]
 
 
-async def test_requests_are_lost_by_kubectl_and_none_by_waiting_for_traffic(tmp_path):
+async def test_requests_are_lost_by_kubectl_and_none_by_lastcall(tmp_path):
     for path in (tmp_path, tmp_path.parent):
         path.chmod(0o755)
     async with TrafficRig(tmp_path, delays=[2, 1, 0], replicas=4, least=3, rate=100).up() as rig:
         by_kubectl = await rig.roll(rig.drain_by_kubectl, rig.nodes[:1])
         assert by_kubectl.lost, "the state in which the traffic matters"
         await rig.hold_by_policy(more=3)  # on a busy machine a proxy is later than it has ever been
-        by_traffic = await rig.roll(rig.drain_by_traffic, rig.nodes)
-        assert by_traffic.lost == []
-        assert min(by_kubectl.least, by_traffic.least) >= rig.least
-        assert [step for step in rig.steps.values() if step.cut_short] == []
+        by_lastcall = await rig.roll(rig.drain_by_lastcall, rig.nodes)
+        assert by_lastcall.lost == []
+        assert min(by_kubectl.least, by_lastcall.least) >= rig.least
+        assert "Warning: the traffic" not in rig.said
+        assert "not tell" not in rig.said

@@ -119,6 +119,11 @@ class TrafficWatch:
         """The pod stays, so its traffic is not waited for."""
         self._departures.pop(uid, None)
 
+    def forget_present(self) -> None:
+        """All pods that are not gone stay."""
+        for uid in [uid for uid, one in self._departures.items() if not one.gone]:
+            self.forget(uid)
+
     def mark_gone(self, uid: str) -> None:
         """The pod's object does not exist any more."""
         if uid in self._departures:
