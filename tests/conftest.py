@@ -1,5 +1,6 @@
 """A call in lastcall's code that blocks the event loop fails its test."""
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -103,6 +104,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="lab",
         help="whom tests/conformance and the contract of the client ask: the lab (default), or the cluster of KUBECONFIG",
     )
+
+
+def pytest_configure() -> None:
+    """The garbage collector looks seldom: thousands of tests make a million objects that stay."""
+    gc.set_threshold(5_000, 20, 10)
+
+
+def pytest_collection_finish() -> None:
+    """What is imported and collected stays until the end: no look goes through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,6 +7,15 @@ import pytest
 from lastcall_lab.simulation.garbage_collection import collect_rarely, exempt_from_collection
 
 
+@pytest.fixture(autouse=True)
+def usual_thresholds():
+    """Python's own."""
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*before)
+
+
 def test_it_looks_seldom_within_and_as_often_as_before_afterwards():
     before = gc.get_threshold()
     with collect_rarely():
