@@ -10,7 +10,7 @@ from lastcall.aio import cancel_and_wait, timeout
 from lastcall.cli.drain_view import DrainView
 from lastcall.drain.execution.traffic_follower import TrafficFollower
 from lastcall.drain.traffic.departure import DepartureStage, DepartureStep
-from lastcall.drain.traffic.traffic_watch import POLL_SECONDS, DepartingPod, TrafficWatch, WatchedNode
+from lastcall.drain.traffic.traffic_watch import POLL_SECONDS, DepartingPod, ProxyNode, TrafficWatch
 from lastcall.ports.node import Clock
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class DrainTraffic:
             for pod in case.evicted
         ]
         self._names = {pod.uid: f"{pod.namespace}/{pod.name}" for pod in pods}
-        await self._watch.begin(pods, [WatchedNode(one.name, one.readiness == "True") for one in case.facts.nodes])
+        await self._watch.begin(pods, [ProxyNode(one.name, one.readiness == "True") for one in case.facts.nodes])
         self._moving = asyncio.create_task(self._watch.wait_until_moved(self._tell), name="watch the traffic")
 
     async def wait_until_moved(self) -> None:

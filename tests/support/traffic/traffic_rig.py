@@ -17,7 +17,7 @@ from support.traffic.secure_page import LabPages
 from lastcall.adapters.kube.resources import DEPLOYMENTS, NAMESPACES, NODES, SERVICES, dict_resource
 from lastcall.aio import OrderedTaskGroup, cancel_and_wait
 from lastcall.drain.traffic.settle_estimate import sleep_seconds
-from lastcall.drain.traffic.traffic_watch import WatchedNode
+from lastcall.drain.traffic.traffic_watch import ProxyNode
 from lastcall.manifests.pod_policies import pod_policy_objects
 from lastcall.model.drain_facts import DrainNode
 from lastcall.names import DRAINS_NAMESPACE, SETTLE_SECONDS
@@ -170,7 +170,7 @@ class TrafficRig:
         nodes = [await client.get(NODES.with_shape(DrainNode), name) for name in self.nodes]
         agents = [AgentAddress(node.name, node.internal_address) for node in nodes]
         async with open_traffic_watch(client, CLOCK, Random(1), agents, authority=authority) as watch:
-            await watch.begin([], [WatchedNode(name, True) for name in self.nodes])
+            await watch.begin([], [ProxyNode(name, True) for name in self.nodes])
             return watch.settle_time
 
     async def hold_by_policy(self, *, more=0):

@@ -4,7 +4,7 @@ import asyncio
 from random import Random
 
 from lastcall.aio import Signal, cancel_and_wait
-from lastcall.drain.traffic.traffic_watch import DepartingPod, TrafficWatch, WatchedNode
+from lastcall.drain.traffic.traffic_watch import DepartingPod, ProxyNode, TrafficWatch
 from lastcall.errors import Unavailable
 from lastcall.model.node_traffic import NodeTraffic, PodConnections
 from lastcall.model.proxy_sync import ProxySync
@@ -86,7 +86,7 @@ class TrafficWorld:
         self.clock = virtual.VirtualClock()
         self.slices, self.nodes = FakeSlices(), FakeNodes(self.clock)
         self.observed, self.changes, self.watched_pods = [], [], []
-        self.watched = [WatchedNode(f"n{number}", True) for number in range(count)]
+        self.watched = [ProxyNode(f"n{number}", True) for number in range(count)]
         self.watch = TrafficWatch(
             self.slices, self.nodes, clock=self.clock, random=Random(1), observe=self.observed.append, **options
         )

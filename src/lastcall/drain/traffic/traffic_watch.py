@@ -39,7 +39,7 @@ class DepartingPod(NamedTuple):
     terminates: bool = False
 
 
-class WatchedNode(NamedTuple):
+class ProxyNode(NamedTuple):
     """A node whose proxy may send traffic to the pods."""
 
     name: str
@@ -92,7 +92,7 @@ class TrafficWatch:
         self._latencies: dict[str, float] = {}
         self._delays: list[float] = []
 
-    async def begin(self, pods: Iterable[DepartingPod], nodes: Iterable[WatchedNode]) -> None:
+    async def begin(self, pods: Iterable[DepartingPod], nodes: Iterable[ProxyNode]) -> None:
         """Watches the pods' slices, and reads each node once. Call it before the pods are evicted.
 
         It returns when the slices are listed, after ``POLL_SECONDS`` times 10 at the latest.
@@ -163,7 +163,7 @@ class TrafficWatch:
 
     # -- what is read --------------------------------------------------------------------------------------------------
 
-    def _choose_nodes(self, nodes: Sequence[WatchedNode]) -> None:
+    def _choose_nodes(self, nodes: Sequence[ProxyNode]) -> None:
         """Those of the pods first, since their agents know the connections, those asked before, then others by chance."""
         own = {one.pod.node for one in self._departures.values()}
         ready = [one.name for one in nodes if one.ready]

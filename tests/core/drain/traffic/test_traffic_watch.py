@@ -5,7 +5,7 @@ from support.traffic.virtual_traffic import SYNC_SECONDS, TrafficWorld, play
 
 from lastcall.drain.traffic.departure import DepartureLimits, DepartureStage
 from lastcall.drain.traffic.settle_estimate import DEFAULT_SECONDS
-from lastcall.drain.traffic.traffic_watch import MOST_NODES, POLL_SECONDS, WatchedNode
+from lastcall.drain.traffic.traffic_watch import MOST_NODES, POLL_SECONDS, ProxyNode
 
 SLICES, PROXIES, CONNECTIONS, MOVED = DepartureStage
 
@@ -46,7 +46,7 @@ def test_a_node_that_is_not_ready_is_named_and_not_waited_for():
     async def scene():
         world = TrafficWorld(count=2)
         world.nodes.connections = 0
-        world.watched.append(WatchedNode("lost", False))
+        world.watched.append(ProxyNode("lost", False))
         await world.begin("a")
         seconds, steps = await world.moved((1, world.leave))
         assert seconds <= 1 + 2 * SYNC_SECONDS + 2 * POLL_SECONDS
