@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     help="Only say what would be asked for; server: and how the API server would answer.",
 )
 @click.option("--reason", metavar="TEXT", help="Why; others who want the node are told so.")
+@click.option("--surge", is_flag=True, help="Where a budget lets no pod go: one more pod of its workload for a time.")
 @click.option("--ignore-owners", is_flag=True, help="Also nodes on which another program works.")
 @click.option("--ignore-traffic", is_flag=True, help="Do not wait until no proxy sends requests to the pods.")
 @click.option(
@@ -114,6 +115,7 @@ def command(
     uncordon_on_failure: bool,
     dry_run: str,
     reason: str | None,
+    surge: bool,
     ignore_owners: bool,
     ignore_traffic: bool,
     settle_time: float | None,
@@ -164,7 +166,17 @@ def command(
         from lastcall.model.drain_limits import DrainLimits, TimeoutPolicy
 
         limits = DrainLimits(timeout=timeout, pod_timeout=pod_timeout, on_timeout=TimeoutPolicy(on_timeout))
-        request = DrainRequest(limits, wanted, reason or "", uncordon_on_failure, ignore_owners, dry_run)
+        request = DrainRequest(
+            limits,
+            wanted,
+            reason=reason or "",
+            uncordons=uncordon_on_failure,
+            ignores_owners=ignore_owners,
+            dry_run=dry_run,
+            ignores_traffic=ignore_traffic,
+            settle=settle_time,
+            surges=surge,
+        )
         ctx.exit(execute_drain(case, result, request, kubeconfig, context))
     _print_plan(result, found.warnings, output)
     ctx.exit(0 if result.is_clear else 1)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from lastcall.cli import cluster_access
+from lastcall.cli.drain_surges import keep_surges
 from lastcall.cli.drain_traffic import open_drain_traffic
 from lastcall.cli.drain_view import DrainView
 from lastcall.errors import ApiFailure, LastcallError
@@ -48,6 +49,7 @@ class DrainRequest(NamedTuple):
     ignores_traffic: bool = False
     settle: float | None = None
     """The settle time in seconds; None: it is learnt."""
+    surges: bool = False
 
 
 def execute_drain(
@@ -159,7 +161,8 @@ async def _run(client: "Client", case: "DrainCase", plan: "DrainPlan", request: 
             )
         observer = traffic.observer if traffic else view
         run = make_drain_run(client, order, choose=choose, observer=observer, clock=clock)
-        await run.run()
+        async with keep_surges(client, case, run, view, clock, begins=request.surges):
+            await run.run()
         if traffic:
             await traffic.wait_until_moved()
     _print_end(run)

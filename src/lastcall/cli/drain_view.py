@@ -41,6 +41,10 @@ class DrainView:
         """``DrainObserver.warn``."""
         self._print(f"Warning: {text}", err=True)
 
+    def say(self, text: str) -> None:
+        """A sentence about something that the drain does besides."""
+        self._print(text)
+
     def tell_cordoned(self, node: str, *, already: bool) -> None:
         """``DrainObserver.tell_cordoned``."""
         self._print(f"node/{node} {'already ' if already else ''}cordoned")

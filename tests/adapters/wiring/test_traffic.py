@@ -12,7 +12,7 @@ from lastcall.adapters.kube.resources import NAMESPACES
 from lastcall.adapters.kube.secure_metrics import SecureMetrics, SecureMetricsSettings, serve_secure_metrics
 from lastcall.adapters.kube.traffic_page import TRAFFIC_PATH
 from lastcall.drain.traffic.settle_estimate import DEFAULT_SECONDS, SettleEstimate
-from lastcall.drain.traffic.traffic_watch import WatchedNode
+from lastcall.drain.traffic.traffic_watch import ProxyNode
 from lastcall.manifests.metrics_access import metrics_access_objects
 from lastcall.model.node_traffic import NodeTraffic, render_traffic
 from lastcall.names import SYSTEM_NAMESPACE
@@ -58,7 +58,7 @@ async def learn(server, directory, authority):
         async with open_traffic_watch(
             admin, SystemClock(), Random(1), where, authority=authority, port=secure.port
         ) as watch:
-            await watch.begin([], [WatchedNode("n1", True), WatchedNode("without-address", True)])
+            await watch.begin([], [ProxyNode("n1", True), ProxyNode("without-address", True)])
             return watch.settle_time, len(asked)
 
 

@@ -166,6 +166,31 @@ def test_a_budget_that_blocks_until_a_replica_is_ready(kubectl, lab, node, block
         assert f"node/{node} drained\n" in run.said
 
 
+@pytest.fixture
+def singleton(kubectl, lab, node):  # noqa: F811
+    """A Deployment with one replica, which its budget demands, on one of two nodes; its node."""
+    other = lab.node(f"{node}-2")
+    patch = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node, other]}
+    required = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [patch]}]}
+    }
+    running(kubectl, workload("Deployment", "web", replicas=1, pod_spec={"affinity": {"nodeAffinity": required}}))
+    kubectl("create pdb web --selector=app=web --min-available=1")
+    kubectl.until("get pdb web -o json", lambda said: json.loads(said).get("status", {}).get("currentHealthy") == 1)
+    yield kubectl.json("get pods")["items"][0]["spec"]["nodeName"]
+    lab.remove_node(other)
+
+
+def test_a_singleton_gets_its_new_pod_first(kubectl, singleton, lastcall):  # noqa: F811
+    known = uids(kubectl)
+    said = lastcall.run(f"drain {singleton} --surge")
+    assert (said.code, "is restarted, so that a new pod is ready before the old one ends" in said.out) == (0, True)
+    [new] = kubectl.json("get pods --field-selector=status.phase=Running")["items"]
+    assert new["metadata"]["uid"] not in known
+    assert new["spec"]["nodeName"] != singleton
+    assert "lastcall.dev/drain-surge" not in kubectl("get deployment web -o yaml")
+
+
 def test_two_drains_of_overlapping_nodes(kubectl, lab, node, blocked, lastcall):  # noqa: F811
     with lastcall.running(f"drain {node} --reason", "'new kernel'") as run:
         run.until("will retry after 5s")

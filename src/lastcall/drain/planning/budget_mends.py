@@ -81,17 +81,14 @@ def _replicas_text(budget: Budget, workload: SurgeableWorkload | None, expected:
 
 
 def _surge_text(workload: SurgeableWorkload, budget: Budget, case: DrainCase) -> str:
-    """How one more pod can run for a time; "" if it cannot, or raising the replicas says it already."""
+    """How one more pod can run for a time; "" if it cannot."""
     found = choose_surge(workload, [budget], case.facts.autoscalers)
     if not isinstance(found, SurgeChoice):
         return ""
     if found.method is SurgeMethod.RESTART:
-        where = f"-n {workload.metadata.namespace}"
-        return (
-            "have the new pod start first: cordon the node, then "
-            f"kubectl rollout restart deployment/{workload.metadata.name} {where}"
-        )
-    return f"raise minReplicas of {found.autoscaler.title}" if found.autoscaler else ""
+        by_hand = f"kubectl rollout restart deployment/{workload.metadata.name} -n {workload.metadata.namespace}"
+        return f"use --surge (by hand: cordon the node, then {by_hand})"
+    return "use --surge"
 
 
 def _mend_unhealthy(budget: Budget, case: DrainCase) -> BudgetMend:

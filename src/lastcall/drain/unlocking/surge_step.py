@@ -84,15 +84,13 @@ def next_surge_step(facts: SurgeFacts, now: datetime) -> SurgeStep:
     return WaitForSurge(_wait_text(facts.workload, record))
 
 
-def list_orphan_patches(subjects: Iterable[SurgeableWorkload | Autoscaler], living: frozenset[str]) -> list[PatchSurge]:
-    """What drains that have crashed left behind; ``living`` are the ids of those that run."""
+def list_put_backs(subjects: Iterable[SurgeableWorkload | Autoscaler], drain: str) -> list[PatchSurge]:
+    """What puts the changes of a drain back at once: it has ended, or was interrupted. A restart is left to end."""
     found = ((one, read_record(one)) for one in subjects)
     return [
-        PatchSurge(
-            one, put_back_patch(one, record, undo=_is_temporary(record)), f"{one.title} is put back after a crash"
-        )
+        PatchSurge(one, put_back_patch(one, record, undo=_is_temporary(record)), _end_text(one, record))
         for one, record in found
-        if record and record.drain not in living
+        if record and record.drain == drain
     ]
 
 
@@ -114,6 +112,10 @@ def _begin(facts: SurgeFacts, now: datetime) -> SurgeStep:
 
 def _is_temporary(record: SurgeRecord) -> bool:
     return record.method is not SurgeMethod.RESTART
+
+
+def _end_text(subject: SurgeableWorkload | Autoscaler, record: SurgeRecord) -> str:
+    return f"{subject.title} {'is put back' if _is_temporary(record) else 'is restarted, and stays as it is'}"
 
 
 def _find_failure(workload: SurgeableWorkload, record: SurgeRecord, now: datetime) -> str:

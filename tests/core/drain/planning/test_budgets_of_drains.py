@@ -127,7 +127,7 @@ def test_more_replicas_mend_what_they_can():
 def test_the_new_pod_of_a_single_one_can_start_first():
     replica_set = workload_object("ReplicaSet", "web", owner=owner_reference("Deployment", "web"))
     mend = only(web(), workload_object(), replica_set, budget_object())[1]
-    assert "cordon the node, then kubectl rollout restart deployment/web -n n, or raise the replicas" in mend
+    assert "cordon the node, then kubectl rollout restart deployment/web -n n), or raise the replicas" in mend
 
 
 def test_pods_that_are_not_ready_are_named_wherever_they_are():

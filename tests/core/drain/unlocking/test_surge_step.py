@@ -14,7 +14,7 @@ from lastcall.drain.unlocking.surge_step import (
     SurgeFacts,
     SurgeOver,
     WaitForSurge,
-    list_orphan_patches,
+    list_put_backs,
     next_surge_step,
 )
 from lastcall.model.surge_facts import Autoscaler
@@ -128,16 +128,16 @@ def test_what_cannot_surge_says_what_to_do():
     assert step(workload("StatefulSet"), gone=True).failure == ""
 
 
-def test_orphans_of_drains_that_have_ended_are_put_back():
+def test_a_drain_that_ends_puts_back_at_once_what_is_its_own():
     grown, other = workload(strategy=LOOSE), workload(strategy=STRICT)
     grown, other = (patched(one, step(one).patch) for one in (grown, other))
     scaled = patched(autoscaler(5), step(workload(strategy=LOOSE), scalers=[autoscaler(5)]).patch)
-    found = list_orphan_patches([grown, other, scaled, workload()], frozenset())
+    found = list_put_backs([grown, other, scaled, workload()], "d1")
     after = [patched(one.subject, one.patch) for one in found]
     assert [read_record(one) for one in after] == [None] * 3
     assert (after[0].spec.replicas, after[2].spec.min_replicas) == (1, 1)
     assert RESTARTED_AT in after[1].spec.template.metadata.annotations, "a restart is complete in itself"
-    assert list_orphan_patches([grown, other, scaled], frozenset({"d1"})) == []
+    assert list_put_backs([grown, other, scaled], "d2") == []
 
 
 def test_a_record_that_cannot_be_read_is_none():
@@ -167,7 +167,7 @@ def test_in_the_end_the_workload_is_as_before(events, strategy, scaled):
         elif event == "evict":
             gone = True
         elif event == "crash":
-            for orphan in list_orphan_patches(subjects, frozenset()):
+            for orphan in list_put_backs(subjects, "d1"):
                 at = 1 if isinstance(orphan.subject, Autoscaler) else 0
                 subjects[at] = patched(orphan.subject, orphan.patch)
         elif event == "scale" and scaled:

@@ -1,0 +1,153 @@
+"""One more pod for a time, at the lab's API server and its controllers in virtual time."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+from support.drain.drain_world import SETTINGS, CountingTransport, in_world, is_ready
+
+from lastcall import errors
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.drain_facts import DrainFactsReader
+from lastcall.adapters.kube.resources import BUDGETS, DEPLOYMENTS, NODES
+from lastcall.aio import cancel_and_wait
+from lastcall.cli.drain_surges import keep_surges
+from lastcall.drain.planning.drain_case import build_case
+from lastcall.names import DRAIN_SURGE
+
+LOOSE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}
+
+
+class Surging:
+    """A drain of the node of the first pod of ``web``, with its surges."""
+
+    def __init__(self, world, *, begins=True, trouble=None):
+        self.world, self.begins, self.said = world, begins, []
+        self.transport = CountingTransport(world.server)
+        self.transport.trouble = trouble
+
+    def say(self, text):
+        self.said.append(text)
+
+    async def run(self):
+        world, client = self.world, Client(self.transport, manager="lastcall-drain")
+        node = next(one for one in ("n1", "n2", "n3") if world.on(one))
+        facts = (await DrainFactsReader(client).read()).facts
+        case = build_case(facts, [node], SETTINGS, datetime.fromtimestamp(world.clock.wall(), UTC))
+        self.drain = await world.drain(node)
+        async with keep_surges(client, case, self.drain, self, world.clock, begins=self.begins):
+            await self.drain.run()
+
+
+async def blocked(world, replicas=1, strategy=None):
+    """A Deployment of which a budget demands every pod."""
+    await world.deploy(replicas=replicas)
+    if strategy:
+        await world.client.patch(DEPLOYMENTS, "web", {"spec": {"strategy": strategy}}, namespace="default")
+    budget = {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": replicas}
+    await world.create(BUDGETS, {"metadata": {"name": "web"}, "spec": budget})
+    await world.until(lambda: world.get(BUDGETS, "web").get("status", {}).get("currentHealthy") == replicas)
+
+
+async def watch_ready(world, found):
+    """Counts the pods that are Ready and not in deletion."""
+    while True:
+        living = [pod for pod in world.pods_of("web") if not pod["metadata"].get("deletionTimestamp")]
+        found.append(sum(map(is_ready, living)))
+        await world.clock.sleep(0.05)
+
+
+def deployment(world):
+    found = world.get(DEPLOYMENTS, "web")
+    return found["spec"]["replicas"], DRAIN_SURGE in (found["metadata"].get("annotations") or {})
+
+
+@in_world()
+@pytest.mark.parametrize(("replicas", "strategy"), [(1, None), (1, LOOSE), (2, LOOSE)])
+async def test_the_pod_goes_and_the_budget_is_kept_at_every_instant(world, replicas, strategy):
+    await blocked(world, replicas, strategy)
+    counts = []
+    counting = asyncio.ensure_future(watch_ready(world, counts))
+    surging = Surging(world)
+    await surging.run()
+    assert not surging.drain.has_failed
+    await world.until(lambda: deployment(world) == (replicas, False))
+    await cancel_and_wait(counting)
+    assert min(counts) == replicas
+    assert f"Deployment default/web {'gets one more replica' if strategy else 'is restarted'}" in surging.said[0]
+
+
+@in_world()
+@pytest.mark.parametrize("strategy", [None, LOOSE])
+async def test_without_the_option_nothing_is_changed(world, strategy):
+    await blocked(world, strategy=strategy)
+    surging = Surging(world, begins=False)
+    running = asyncio.ensure_future(surging.run())
+    await world.clock.sleep(30)
+    assert deployment(world) == (1, False)
+    assert len(world.pods_of("web")) == 1
+    await cancel_and_wait(running)
+    assert surging.said == []
+
+
+async def begin(world, surging):
+    """Until one more pod was asked for, which cannot start."""
+    for name in ("n1", "n2", "n3"):
+        await world.client.patch(NODES, name, {"spec": {"unschedulable": True}})
+    running = asyncio.ensure_future(surging.run())
+    await world.until(lambda: deployment(world) == (2, True))
+    return running
+
+
+@in_world()
+async def test_an_interruption_puts_back(world):
+    await blocked(world, strategy=LOOSE)
+    surging = Surging(world)
+    running = await begin(world, surging)
+    await cancel_and_wait(running)
+    assert deployment(world) == (1, False)
+    assert surging.said[-1] == "Deployment default/web is put back"
+
+
+@in_world()
+async def test_after_a_crash_the_next_run_puts_back_without_the_option_too(world):
+    await blocked(world, strategy=LOOSE)
+
+    async def die(method, target):
+        if method == "PATCH" and "/deployments/" in target and deployment(world)[1]:
+            raise errors.ApiUnavailable("the process is dead")
+
+    running = await begin(world, Surging(world, trouble=die))
+    await cancel_and_wait(running)
+    assert deployment(world) == (2, True)
+    for name in ("n2", "n3"):
+        await world.client.patch(NODES, name, {"spec": {"unschedulable": False}})
+    surging = Surging(world, begins=False)
+    await surging.run()
+    assert deployment(world) == (1, False)
+    assert not surging.drain.has_failed
+
+
+@in_world()
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (errors.ApiNotPermitted("deployments.apps is forbidden", code=403), False),
+        (errors.Conflict("has changed", code=409), True),
+        (errors.ApiUnavailable("down", code=503), True),
+    ],
+)
+async def test_failures_are_told_and_tried_again_where_that_helps(world, error, again):
+    await blocked(world)
+    failures = [error]
+
+    async def trouble(method, target):
+        if method == "PATCH" and "/deployments/" in target and failures:
+            raise failures.pop()
+
+    surging = Surging(world, trouble=trouble)
+    running = asyncio.ensure_future(surging.run())
+    await world.clock.sleep(60)
+    assert str(error) in surging.said[0]
+    assert running.done() is again
+    await cancel_and_wait(running)
