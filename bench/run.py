@@ -25,6 +25,7 @@ import mutants
 import rest
 import roll
 import simulate
+import traffic
 from figures import HEAD, table
 from nodes import ContainerNode, ProcessNode
 
@@ -46,6 +47,7 @@ PARTS = (
     "rest",
     "containerd",
     "beside",
+    traffic.NAME,
     "mutants",
 )
 
@@ -89,6 +91,7 @@ class Bench:
         self.failover_rows = []
         self.guard_rows = []
         self.state_rows = []
+        self.traffic_rows = []
         self.roll_rows = []
         self.drain_rows = []
         self.told = []
@@ -133,6 +136,8 @@ class Bench:
             part = drain.Drain(quick=self.quick, turns=self.pairs, tell=_tell)
             self.drain_rows = await asyncio.to_thread(part.rows)
             self.told += part.told
+        if traffic.NAME in self.parts:
+            self.traffic_rows = await traffic.Traffic(quick=self.quick, tell=_tell).rows()
         if "mutants" in self.parts:
             self.rows += await asyncio.to_thread(self.mutants.rows)
         if no_logind:
@@ -185,6 +190,7 @@ class Bench:
             (self.failover_rows, failover.HEAD),
             (self.guard_rows, guard.HEAD),
             (self.state_rows, guard_states.HEAD),
+            (self.traffic_rows, traffic.HEAD),
             (self.roll_rows, roll.HEAD),
             (self.drain_rows, drain.HEAD),
         )

@@ -137,7 +137,7 @@ def rehearsed(drill):
     assert (drill["shutdown"]["spec"]["mode"], status["outcome"], status["lockHeld"]) == ("Observe", "Completed", True)
     order = [(pod["name"], pod["phaseIndex"], pod["outcome"]) for pod in status["pods"]]
     assert sorted(order) == [("dns", 2, "Observed"), *((name, 0, "Observed") for name in ("mesh", "network", "web"))]
-    assert drill["prioritySources"] == dict.fromkeys(("default/dns", "default/mesh", "default/web"), "Watch")
+    assert drill["prioritySources"] == {f"default/{pod['name']}": "Watch" for pod in status["pods"]}
     found = {one["name"]: one["verdict"] for one in drill["checks"]}
     assert {name: found[name] for name in ("agent", "delay-limit", "runtime", "time")} == dict.fromkeys(
         ("agent", "delay-limit", "runtime", "time"), "ok"

@@ -1,66 +1,14 @@
 """A node of the lab goes down while its Services are used, on short and on kept connections."""
 
-import asyncio
-
 import pytest
-from support.lab.http_load import SERVER, HttpLoad
-from support.lab.real_machines import IMAGE, Lab
-
-from lastcall.adapters.kube.resources import SERVICES, dict_resource
-from lastcall.aio import cancel_and_wait
+from support.lab.shop import shut_down_in_use
 
 pytestmark = pytest.mark.timeout(270)
-DEPLOYMENTS = dict_resource("apps", "v1", "deployments")
-CONFIG = """\
-apiVersion: lastcall.dev/v1alpha1
-kind: AgentConfiguration
-shutdownGracePeriod: 40s
-shutdownGracePeriodCriticalPods: 10s
-traffic: {{limitSeconds: {}}}
-"""
-
-
-async def create_shop(lab):
-    container = {
-        "name": "main",
-        "image": IMAGE,
-        "command": ["python3", "-c", SERVER],
-        "readinessProbe": {"tcpSocket": {"port": 18080}, "periodSeconds": 1},
-    }
-    template = {"metadata": {"labels": {"app": "shop"}}, "spec": {"containers": [container]}}
-    deployment = {
-        "metadata": {"name": "shop"},
-        "spec": {"replicas": 4, "selector": {"matchLabels": {"app": "shop"}}, "template": template},
-    }
-    service = {
-        "metadata": {"name": "shop"},
-        "spec": {"selector": {"app": "shop"}, "ports": [{"name": "http", "port": 80, "targetPort": 18080}]},
-    }
-    await lab.client.create(SERVICES, service, namespace="default")
-    await lab.client.create(DEPLOYMENTS, deployment, namespace="default")
-    pods = await lab.running("shop", 4)
-    assert {pod["spec"]["nodeName"] for pod in pods} == {"lab-1", "lab-2"}
-    table = lab.machines.hosts["lab-2"].table
-    await lab.until(lambda: asyncio.sleep(0, len(table.ready_endpoints("default", "shop", "http")) == 4))
-
-
-def shop_doors(lab, node="lab-2"):
-    proxy = lab.machines.hosts[node].proxy
-    return [(door.address, door.port) for door, target in proxy.listen_targets.items() if target.service == "shop"]
 
 
 @pytest.mark.parametrize("limit", [5, 0])
 async def test_no_request_is_lost_if_sigterm_waits_for_the_services(tmp_path, limit):
     """With ``limitSeconds: 0`` no pod waits, and some are: the pods stay in their Service until they have ended."""
-    async with Lab(tmp_path, "processes", config=CONFIG.format(limit).encode(), delay=0.5).up() as lab:
-        await create_shop(lab)
-        load = HttpLoad(lambda: shop_doors(lab))
-        customers = asyncio.ensure_future(load.run())
-        await lab.until(lambda: asyncio.sleep(0, load.answered > 200))
-        await lab.machines.switch("lab-1", "button")
-        await lab.until_off()
-        answered = load.answered
-        await lab.until(lambda: asyncio.sleep(0, load.answered > answered + 200))
-        await cancel_and_wait(customers)
-        assert load.sent == load.answered + len(load.lost)
-        assert (load.lost == []) is bool(limit), load.lost
+    load = await shut_down_in_use(tmp_path, limit)
+    assert load.sent == load.answered + len(load.lost)
+    assert (load.lost == []) is bool(limit), load.lost
