@@ -13,7 +13,7 @@ from lastcall.adapters.kube.pod_endpoints import KubePodEndpoints
 from lastcall.adapters.kube.pod_owners import KubePodOwners
 from lastcall.adapters.kube.resources import LEASES, PODS
 from lastcall.graceful.cluster import node_changes
-from lastcall.graceful.cluster.cluster_node_face import ClusterNodeFace
+from lastcall.graceful.cluster.cluster_node_face import ANNOUNCE_AFTER_SECONDS, ClusterNodeFace
 from lastcall.model.traffic import TrafficSettings
 from lastcall_lab.apiserver.server.in_process import InProcessTransport
 from lastcall_lab.control_plane.identities import kubelet_identity
@@ -46,8 +46,10 @@ class Agent:
         )
 
     async def begin(self):
+        """Until the Node is announced."""
         self.world.nodes.silent.add(self.node)
         await self.face.begin_shutdown(self.world.now + SHUTDOWN)
+        await self.world.cluster.clock.sleep(2 * ANNOUNCE_AFTER_SECONDS)
 
     async def power_off(self):
         self.world.nodes.pull(self.node)
