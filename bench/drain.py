@@ -26,7 +26,7 @@ from lastcall.names import DRAINS_NAMESPACE
 NAME = "drain"
 HEAD = ["what", "pods", "lastcall drain", "kubectl drain", "target", "verdict"]
 PODS_PER_NODE = 110
-COUNTS = (1, 50)
+COUNTS = (1, 10)
 """Nodes."""
 CLIENTS = 32
 """Requests of the bench at once."""

@@ -104,6 +104,7 @@ class Recorder:
 
     def tell_gone(self, target, *, evicts):
         self.said.append(("gone", target.name))
+        self.verb = "evicted" if evicts else "deleted"
 
     def tell_failed(self, target, why):
         self.said.append(("failed", target.name))

@@ -214,7 +214,8 @@ class DrainRun:
             uid = pod.target.uid
             if uid not in self._told and not pod.failure and not self.course.is_here(pod):
                 self._told.add(uid)
-                self._observer.tell_gone(pod.target, evicts=not self.course.settings.disable_eviction)
+                evicts = not self.course.settings.disable_eviction and pod.forced_at is None
+                self._observer.tell_gone(pod.target, evicts=evicts)
 
     def _set_nodes(self, **changes: object) -> None:
         for node in self.course.nodes:

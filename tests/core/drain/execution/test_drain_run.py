@@ -166,6 +166,7 @@ async def test_after_the_time_pods_are_deleted_past_budgets(world):
     assert not run.has_failed
     assert world.on("n1") == []
     assert run.recorder.of("delete")
+    assert run.recorder.verb == "deleted"
 
 
 @in_world(stops_after=lambda pod: min(pod["metadata"].get("deletionGracePeriodSeconds", 30), 300))
