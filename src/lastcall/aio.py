@@ -159,6 +159,29 @@ def _has_succeeded(task: "asyncio.Task[Any]") -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
 
 
+class ChangeCounter:
+    """Counts changes of something that is followed, from ``first`` on, for tasks that wait for the next one."""
+
+    def __init__(self, first: int = 0) -> None:
+        self._first = self.count = first
+        self._changed = Signal()
+
+    def add(self) -> None:
+        """Counts a change, and wakes all that wait for one."""
+        self.count += 1
+        self._changed.set()
+
+    def restart(self) -> None:
+        """Counts from the first number again; wakes nobody."""
+        self.count = self._first
+
+    async def wait_for_change(self, seen: int) -> int:
+        """Waits until the count is another than ``seen``, and returns it."""
+        while self.count == seen:
+            await self._changed.next()
+        return self.count
+
+
 class Signal:
     """A repeatable event that many tasks may wait for."""
 

@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from lastcall.aio import OrderedTaskGroup, Signal, cancel_and_wait, timeout, wait_all, wait_first
+from lastcall.aio import ChangeCounter, OrderedTaskGroup, Signal, cancel_and_wait, timeout, wait_all, wait_first
 
 
 def test_a_group_keeps_no_task_that_went_well():
@@ -231,3 +231,17 @@ def test_a_time_limit_can_be_moved_and_taken_away():
             await moved()
 
     asyncio.run(run())
+
+
+async def test_who_waits_for_another_count_than_he_has_seen_misses_no_change():
+    counter = ChangeCounter(-1)
+    counter.add()
+    assert await counter.wait_for_change(-1) == 0
+    waiting = [asyncio.create_task(counter.wait_for_change(0)) for _ in range(2)]
+    await asyncio.sleep(0)
+    assert not any(one.done() for one in waiting)
+    counter.add()
+    counter.add()
+    assert await asyncio.gather(*waiting) == [2, 2]
+    counter.restart()
+    assert counter.count == -1

@@ -7,7 +7,7 @@ from typing import Any
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.informer import ChangeKind, Informer, WatchChange
 from lastcall.adapters.kube.resources import NODES, PODS
-from lastcall.aio import Signal, wait_first
+from lastcall.aio import ChangeCounter, wait_first
 from lastcall.model.drain_facts import DrainNode, DrainPod
 from lastcall.ports.node import Clock
 
@@ -27,8 +27,7 @@ class KubeDrainWatch:
         only = f"metadata.name={nodes[0]}" if len(self._names) == 1 else ""
         self._nodes = Informer(client, _NODES, clock=clock, random=random, fields=only)
         self._unlisted = {"", *self._names}
-        self._changed = Signal()
-        self._changes = 0
+        self._changes = ChangeCounter()
 
     @property
     def is_complete(self) -> bool:
@@ -53,9 +52,7 @@ class KubeDrainWatch:
 
     async def wait_for_change(self, seen: int) -> int:
         """``DrainWatch.wait_for_change``."""
-        while self._changes == seen:
-            await self._changed.next()
-        return self._changes
+        return await self._changes.wait_for_change(seen)
 
     async def run(self) -> None:
         """``DrainWatch.run``."""
@@ -67,5 +64,4 @@ class KubeDrainWatch:
             if change.kind is ChangeKind.SYNCED:
                 self._unlisted.discard(name)
             if name or change.kind is ChangeKind.SYNCED or change.key.name in self._names:
-                self._changes += 1
-                self._changed.set()
+                self._changes.add()

@@ -11,7 +11,7 @@ import msgspec
 from lastcall.adapters.kube.client import STRATEGIC, Client
 from lastcall.adapters.kube.informer import ChangeKind, Informer, WatchChange
 from lastcall.adapters.kube.resources import PODS, Object, WrittenObject, dict_resource
-from lastcall.aio import Signal, wait_first
+from lastcall.aio import ChangeCounter, wait_first
 from lastcall.errors import NotFound
 from lastcall.model.eviction_requests import (
     API_VERSION,
@@ -47,8 +47,7 @@ class KubeEvictionObjects:
         self._evictions = Informer(client, EVICTIONS, clock=clock, random=random)
         self._requests = Informer(client, REQUESTS, clock=clock, random=random)
         self._unlisted: set[str] = set()
-        self._changed = Signal()
-        self._changes = -1
+        self._changes = ChangeCounter(-1)
 
     @property
     def evictions(self) -> Sequence[PodEviction]:
@@ -63,17 +62,15 @@ class KubeEvictionObjects:
     @property
     def changes(self) -> int:
         """``EvictionObjects.changes``."""
-        return self._changes
+        return self._changes.count
 
     async def wait_for_change(self, seen: int) -> int:
         """``EvictionObjects.wait_for_change``."""
-        while self._changes == seen:
-            await self._changed.next()
-        return self._changes
+        return await self._changes.wait_for_change(seen)
 
     async def run(self) -> None:
         """``EvictionObjects.run``. It begins anew each time: what another leader has done since is not missed."""
-        self._changes = -1
+        self._changes.restart()
         self._evictions = Informer(self._client, EVICTIONS, clock=self._clock, random=self._random)
         self._requests = Informer(self._client, REQUESTS, clock=self._clock, random=self._random)
         parts = [self._follow(EVICTIONS.plural, self._evictions.changes())]
@@ -87,8 +84,7 @@ class KubeEvictionObjects:
             if change.kind is ChangeKind.SYNCED:
                 self._unlisted.discard(plural)
             if not self._unlisted:
-                self._changes += 1
-                self._changed.set()
+                self._changes.add()
 
 
 class KubeEvictionCluster:

@@ -6,7 +6,7 @@ from random import Random
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.informer import ChangeKind, Informer
 from lastcall.adapters.kube.resources import GUARD_POLICIES
-from lastcall.aio import Signal
+from lastcall.aio import ChangeCounter
 from lastcall.model.guard_policy import GuardPolicy
 from lastcall.ports.node import Clock
 
@@ -16,8 +16,7 @@ class KubeGuardPolicies:
 
     def __init__(self, client: Client, clock: Clock, random: Random) -> None:
         self._informer = Informer(client, GUARD_POLICIES.with_shape(GuardPolicy), clock=clock, random=random)
-        self._changed = Signal()
-        self._changes = -1
+        self._changes = ChangeCounter(-1)
 
     @property
     def by_key(self) -> Mapping[tuple[str, str], GuardPolicy]:
@@ -27,17 +26,14 @@ class KubeGuardPolicies:
     @property
     def changes(self) -> int:
         """``GuardPolicies.changes``."""
-        return self._changes
+        return self._changes.count
 
     async def wait_for_change(self, seen: int) -> int:
         """``GuardPolicies.wait_for_change``."""
-        while self._changes == seen:
-            await self._changed.next()
-        return self._changes
+        return await self._changes.wait_for_change(seen)
 
     async def run(self) -> None:
         """Follows the policies without end."""
         async for change in self._informer.changes():
-            if self._changes >= 0 or change.kind is ChangeKind.SYNCED:
-                self._changes += 1
-                self._changed.set()
+            if self._changes.count >= 0 or change.kind is ChangeKind.SYNCED:
+                self._changes.add()

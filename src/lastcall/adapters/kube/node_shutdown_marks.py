@@ -10,7 +10,7 @@ from lastcall import names
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.informer import ChangeKind, Informer
 from lastcall.adapters.kube.resources import NODES
-from lastcall.aio import Signal
+from lastcall.aio import ChangeCounter
 from lastcall.model.base import Facts
 from lastcall.model.shutdown_node import read_mark
 from lastcall.ports.node import Clock
@@ -43,8 +43,7 @@ class NodeShutdownMarks:
     def __init__(self, client: Client, clock: Clock, random: Random) -> None:
         self._informer = Informer(client, NODES.with_shape(_MarkedNode), clock=clock, random=random)
         self._deadlines: dict[str, datetime] = {}
-        self._changed = Signal()
-        self._changes = 0
+        self._changes = ChangeCounter()
 
     @property
     def deadlines(self) -> Mapping[str, datetime]:
@@ -54,13 +53,11 @@ class NodeShutdownMarks:
     @property
     def changes(self) -> int:
         """``NodeShutdowns.changes``."""
-        return self._changes
+        return self._changes.count
 
     async def wait_for_change(self, seen: int) -> int:
         """``NodeShutdowns.wait_for_change``."""
-        while self._changes == seen:
-            await self._changed.next()
-        return self._changes
+        return await self._changes.wait_for_change(seen)
 
     async def run(self) -> None:
         """Follows the Nodes without end."""
@@ -74,5 +71,4 @@ class NodeShutdownMarks:
             self._deadlines[name] = deadline
         else:
             self._deadlines.pop(name, None)
-        self._changes += 1
-        self._changed.set()
+        self._changes.add()
