@@ -46,10 +46,8 @@ class Agent:
         )
 
     async def begin(self):
-        """Until the Node is announced."""
         self.world.nodes.silent.add(self.node)
         await self.face.begin_shutdown(self.world.now + SHUTDOWN)
-        await self.world.cluster.clock.sleep(2 * ANNOUNCE_AFTER_SECONDS)
 
     async def power_off(self):
         self.world.nodes.pull(self.node)
@@ -75,6 +73,7 @@ async def test_the_node_is_neither_unknown_nor_fenced_although_its_record_is_mis
     node = world.place()
     agent = Agent(world, node)
     await agent.begin()
+    await world.cluster.clock.sleep(2 * ANNOUNCE_AFTER_SECONDS)  # until the Node is announced
     assert await watch_shutdown(world, agent) == ["False"]
     assert world.verbs() == []
     assert world.mark(node) is None
