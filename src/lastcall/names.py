@@ -612,7 +612,6 @@ E_RESTORED = _define_name(
 )
 
 # The events of ``lastcall drain``; those of a Node have the reasons of its conditions.
-E_EVICTED = _define_name("reason", "EvictedByDrain", "of a pod's event: `lastcall drain` evicts or deletes it")
 E_EVICTION_FAILED = _define_name(
     "reason", "EvictionFailed", "of a pod's event: `lastcall drain` has given it up; the message says why"
 )

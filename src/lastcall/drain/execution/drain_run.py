@@ -336,7 +336,6 @@ class DrainRun:
         self.course = replace(self.course, asked=self.course.asked - {target.uid})
         if answer.kind is AnswerKind.ACCEPTED:
             self._open_workload(target.owner)
-            self._start_event(target, names.E_EVICTED, f"node {target.node} is drained")
         elif answer.kind is AnswerKind.REFUSED:
             seconds = RETRY_SECONDS if answer.retry_after is None else answer.retry_after
             self._observer.tell_refused(target, answer.message, seconds)

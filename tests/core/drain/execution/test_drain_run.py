@@ -51,7 +51,7 @@ async def test_a_node_is_emptied_and_says_so(world):
     assert sorted(run.recorder.of("gone")) == gone
     assert run.recorder.said[0] == ("cordoned", "n1")
     assert run.recorder.said[-1] == ("drained", "n1")
-    assert world.events() == {"LastcallDrainStarted", "LastcallDrainCompleted", "EvictedByDrain"}
+    assert world.events() == {"LastcallDrainStarted", "LastcallDrainCompleted"}
     gets = [path for method, path in run.transport.asked if method == "GET" and "/pods" in path]
     assert len(gets) == 2, "one list and one watch, however many pods"
 
