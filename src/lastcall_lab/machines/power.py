@@ -149,8 +149,7 @@ class LabMachine:
         The button undoes no fault, and no fault keeps a machine that shuts down from going off; ``on`` ends both. A
         loss of power completes before anything else is done to the machine.
         """
-        if self._dying:
-            await self._dying.wait()
+        await self.wait_for_power_loss()
         if to is self.switch:
             return
         log.info("%s: %s", self.name, to.value)
@@ -173,6 +172,11 @@ class LabMachine:
         await self._undo_fault()
         self.switch = to
         await self._apply_fault(to)
+
+    async def wait_for_power_loss(self) -> None:
+        """Returns when no loss of power is under way: what ran on a machine that is off has ended."""
+        if self._dying:
+            await self._dying.wait()
 
     async def reset(self) -> None:
         """Ends everything at once and boots: a hang ends with that, but cut cables stay cut.

@@ -169,6 +169,8 @@ class LocalMachines:
 
     async def clean_up(self) -> None:
         """Ends everything that runs."""
+        for machine in self._machines.values():
+            await machine.wait_for_power_loss()  # cancelled, it would leave pods behind on a machine that is off
         await self._turning.cancel()
         for machine in self._machines.values():
             await machine.turn(PowerSwitch.OFF)

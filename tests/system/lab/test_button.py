@@ -1,6 +1,8 @@
 """The button of a machine of the lab: who presses it sees that it is pressed, and the log whose button it was."""
 
+import asyncio
 import logging
+from pathlib import Path
 
 import pytest
 from support.lab.real_machines import Lab
@@ -39,3 +41,30 @@ async def test_a_machine_that_is_off_has_no_button_to_press(lab):
     await lab.machines.switch("lab-1", "off")
     with pytest.raises(InvalidInput, match="lab-1 is off: button makes no sense"):
         await lab.machines.switch("lab-1", "button")
+
+
+async def test_a_loss_of_power_completes_although_the_lab_ends(tmp_path):
+    names = ("one", "two", "three")
+    async with Lab(tmp_path, "processes").up() as lab:
+        for name in names:
+            await lab.add(name)
+        await lab.until_ready(*names)
+        assert processes_below(tmp_path)
+        cut = asyncio.ensure_future(lab.machines.switch("lab-1", "off"))
+        while lab.power != "off":
+            await asyncio.sleep(0)
+    await cut
+    assert processes_below(tmp_path) == []
+
+
+def processes_below(directory):
+    """The command lines of processes that name it: the shims of its containers."""
+    texts = [read_command_line(one) for one in Path("/proc").iterdir() if one.name.isdecimal()]
+    return [text for text in texts if f"{directory}/" in text]
+
+
+def read_command_line(process):
+    try:
+        return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
