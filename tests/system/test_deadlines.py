@@ -32,8 +32,8 @@ async def make_node(private_logind, tmp_path):  # noqa: F811
         await node.clean_up()
 
 
-async def shutdown_notice(node, *arguments):
-    command = [sys.executable, "-m", "lastcall", "shutdown-notice", f"--state-dir={node.state}", *arguments]
+async def shutdown_notice(node, *arguments, state=None):
+    command = [sys.executable, "-m", "lastcall", "shutdown-notice", f"--state-dir={state or node.state}", *arguments]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
     out, err = await process.communicate()
@@ -102,8 +102,7 @@ async def test_what_is_refused(make_node, tmp_path):
     assert "request: seconds: " in err
     assert (await shutdown_notice(node, "--in", "1s", "--cancel"))[0] == 2
     assert (await shutdown_notice(node, "--reason", "x"))[0] == 2
-    node.state = tmp_path
-    code, _, err = await shutdown_notice(node, "--in", "1s")
+    code, _, err = await shutdown_notice(node, "--in", "1s", state=tmp_path)
     assert code == 1
     assert "is the agent running, with deadlines.socket in its configuration?" in err
     assert node.saw() == [one for one in node.saw() if one.what == "start"]

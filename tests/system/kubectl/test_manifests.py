@@ -94,7 +94,7 @@ def test_agent_and_controller_applied_twice_change_nothing(kubectl, manifests, l
         lambda said: said == "1=1",
     )
     before = settled(kubectl)
-    assert len(before) == 17 + 14
+    assert len(before) == 20 + 14
     said = kubectl(line, given=both).splitlines()
     changed = [one for one in said if not one.endswith(("unchanged", "serverside-applied"))]
     assert changed in ([], ["poddisruptionbudget.policy/lastcall-controller configured"])
