@@ -105,7 +105,7 @@ class TrafficWorld:
         self.slices.name("other", **how)
         self.nodes.changed = self.clock.boottime()
 
-    async def moved(self, *later):
+    async def wait_until_moved(self, *later):
         """The seconds until all has moved, and the steps; ``later`` are (seconds, function) in order."""
         begun = self.clock.boottime()
         actions = asyncio.ensure_future(self._act(later))

@@ -39,8 +39,10 @@ def _delete(course: DrainCourse, pod: PodProgress, end: float, now: float) -> It
     if seen.terminating_since is not None:
         yield from _wait_for_end(course, pod, max(seen.terminating_since, end), now)
     elif now >= end + pod.target.grace + PATIENCE:
-        yield FailPod(target=pod.target, why=f"{_timeout_text(course, pod)}; it was not deleted: {pod.refusal}")
-    elif _may_ask(pod, end, now):
+        said = "a guard holds it" if seen.is_guarded else pod.refusal
+        yield FailPod(target=pod.target, why=f"{_timeout_text(course, pod)}; it was not deleted: {said}")
+    elif not seen.is_guarded and _may_ask(pod, end, now):
+        # While no guard answers, its webhook may let everything pass, and no budget holds a deletion.
         yield DeletePod(target=pod.target, grace=course.settings.grace_period, forced=True)
 
 

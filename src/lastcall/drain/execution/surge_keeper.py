@@ -13,7 +13,7 @@ from lastcall.drain.unlocking.surge_step import (
     list_put_backs,
     next_surge_step,
 )
-from lastcall.errors import ApiFailure, ApiNotPermitted, NotFound
+from lastcall.errors import ApiNotPermitted, LastcallError, NotFound
 from lastcall.model.base import Facts
 from lastcall.model.surge_facts import Autoscaler, SurgeableWorkload
 from lastcall.ports.node import Clock
@@ -61,7 +61,7 @@ class SurgeKeeper:
                 for step in list_put_backs([workload, *autoscalers], target.drain):
                     await self._parts.cluster.patch_subject(step.subject, step.patch)
                     self._tell(target, step.why)
-            except ApiFailure as error:
+            except LastcallError as error:
                 self._tell(target, f"{target.title} was not put back: {error}")
 
     async def _take_step(self, target: SurgeTarget) -> None:
@@ -93,7 +93,7 @@ class SurgeKeeper:
         except (NotFound, ApiNotPermitted) as error:
             self._targets.remove(target)
             self._tell(target, f"{target.title} gets no more pods: {error}")
-        except ApiFailure as error:
+        except LastcallError as error:
             self._tell(target, f"{target.title}: {error}; tried again")
 
     async def _read(self, target: SurgeTarget) -> tuple[SurgeableWorkload, Sequence[Autoscaler]]:

@@ -126,6 +126,14 @@ TABLE = {
         course(pod("a", retry_at=NOW + 4, **REFUSED | {"last_asked": NOW, "is_held": True}), limits=DELETE, **OVER),
         [],
     ),
+    "delete never what a guard speaks of": (
+        course(pod("a"), seen={"a": SeenPod(is_guarded=True)}, limits=DELETE, **OVER),
+        [],
+    ),
+    "delete gives a guarded pod up": (
+        course(pod("a"), seen={"a": SeenPod(is_guarded=True)}, limits=DELETE, deadline=NOW - 91),
+        ["fail a"],
+    ),
     "delete gives up": (course(pod("a"), limits=DELETE, deadline=NOW - 91), ["fail a"]),
     "force": (course(pod("a"), limits=FORCE, **OVER), [f"delete a {FORCE_GRACE} forced"]),
     "force what ends": (course(pod("a"), seen={"a": ENDS}, limits=FORCE, **OVER), [f"delete a {FORCE_GRACE} forced"]),

@@ -135,6 +135,7 @@ async def test_after_a_crash_the_next_run_puts_back_without_the_option_too(world
         (errors.ApiNotPermitted("deployments.apps is forbidden", code=403), False),
         (errors.Conflict("has changed", code=409), True),
         (errors.ApiUnavailable("down", code=503), True),
+        (errors.NotConnected("connection refused"), True),
     ],
 )
 async def test_failures_are_told_and_tried_again_where_that_helps(world, error, again):
@@ -150,4 +151,5 @@ async def test_failures_are_told_and_tried_again_where_that_helps(world, error, 
     await world.clock.sleep(60)
     assert str(error) in surging.said[0]
     assert running.done() is again
+    assert any("is restarted" in text for text in surging.said) is again
     await cancel_and_wait(running)

@@ -21,7 +21,7 @@ def test_the_last_proxy_counts():
         world = TrafficWorld()
         world.nodes.delays, world.nodes.connections = {"n1": 8.0, "n2": 1.0}, 0
         await world.begin("a")
-        seconds, steps = await world.moved((2, world.leave))
+        seconds, steps = await world.wait_until_moved((2, world.leave))
         assert 2 + 8 + SYNC_SECONDS <= seconds <= 2 + 8 + 2 * SYNC_SECONDS + 2 * POLL_SECONDS
         assert only(steps).why == "its traffic has moved"
         assert world.changes == [("a", SLICES), ("a", PROXIES), ("a", PROXIES), ("a", PROXIES), ("a", MOVED)]
@@ -36,7 +36,7 @@ def test_a_node_that_does_not_answer_is_covered_by_the_settle_time():
         world = TrafficWorld()
         world.nodes.silent, world.nodes.latency, world.nodes.connections = {"n2"}, 6.0, 0
         await world.begin("a")
-        seconds, _ = await world.moved((1, world.leave))
+        seconds, _ = await world.wait_until_moved((1, world.leave))
         assert 7 <= seconds <= 7 + POLL_SECONDS
 
     play(scene)
@@ -48,7 +48,7 @@ def test_a_node_that_is_not_ready_is_named_and_not_waited_for():
         world.nodes.connections = 0
         world.watched.append(ProxyNode("lost", False))
         await world.begin("a")
-        seconds, steps = await world.moved((1, world.leave))
+        seconds, steps = await world.wait_until_moved((1, world.leave))
         assert seconds <= 1 + 2 * SYNC_SECONDS + 2 * POLL_SECONDS
         assert only(steps).why == "lost are not Ready and left out"
         assert "lost" not in world.nodes.asked
@@ -61,7 +61,7 @@ def test_of_5000_nodes_fifty_are_asked_and_the_settle_time_stands_for_the_others
         world = TrafficWorld(count=5000)
         world.nodes.connections = 0
         await world.begin("a", "b", "c")
-        seconds, steps = await world.moved((1, world.leave))
+        seconds, steps = await world.wait_until_moved((1, world.leave))
         assert seconds < 1 + DEFAULT_SECONDS  # what was seen is shorter than the default
         assert {step.stage for step in steps.values()} == {MOVED}
         assert len(set(world.nodes.asked)) == MOST_NODES
@@ -88,7 +88,7 @@ def test_open_connections_are_waited_for_and_a_pod_that_is_gone_has_none():
         world = TrafficWorld()
         world.nodes.connections = 4
         await world.begin("a")
-        seconds, steps = await world.moved((1, world.leave), (9, lambda: world.watch.mark_gone("a")))
+        seconds, steps = await world.wait_until_moved((1, world.leave), (9, lambda: world.watch.mark_gone("a")))
         assert 10 <= seconds <= 10 + POLL_SECONDS
         assert ("a", CONNECTIONS) in world.changes
         assert not only(steps).cut_short
@@ -101,7 +101,7 @@ def test_connections_that_stay_end_the_wait_at_its_limit():
         world = TrafficWorld(limits=DepartureLimits(connections=20))
         world.nodes.connections = 4
         await world.begin("a")
-        seconds, steps = await world.moved((1, world.leave))
+        seconds, steps = await world.wait_until_moved((1, world.leave))
         assert 21 <= seconds <= 21 + POLL_SECONDS
         assert only(steps).cut_short
 
@@ -112,7 +112,7 @@ def test_a_pod_that_stays_in_its_slices_ends_the_wait_at_its_limit():
     async def scene():
         world = TrafficWorld(limits=DepartureLimits(slices=10))
         await world.begin("a")
-        seconds, steps = await world.moved((100, lambda: world.watch.mark_evicted("a")))
+        seconds, steps = await world.wait_until_moved((100, lambda: world.watch.mark_evicted("a")))
         assert 110 <= seconds <= 110 + 2 * POLL_SECONDS
         assert only(steps).cut_short
 
@@ -123,7 +123,7 @@ def test_a_pod_that_stays_is_forgotten():
     async def scene():
         world = TrafficWorld()
         await world.begin("a")
-        seconds, steps = await world.moved((50, lambda: world.watch.forget("a")))
+        seconds, steps = await world.wait_until_moved((50, lambda: world.watch.forget("a")))
         assert seconds >= 50
         assert steps == {}
 
@@ -135,7 +135,7 @@ def test_a_pod_that_no_slice_names_is_not_waited_for():
         world = TrafficWorld()
         await world.begin("a", terminating=["b"])
         world.watch.mark_evicted("a")
-        seconds, steps = await world.moved()
+        seconds, steps = await world.wait_until_moved()
         assert (seconds, only(steps).why) == (0, "no Service sends it traffic")
 
     play(scene)
@@ -148,7 +148,7 @@ def test_a_drain_that_resumes_waits_for_the_settle_time():
         world = TrafficWorld()
         world.nodes.connections = 0
         await world.begin("a", terminates=True, terminating=["a"])
-        seconds, steps = await world.moved()
+        seconds, steps = await world.wait_until_moved()
         assert DEFAULT_SECONDS <= seconds <= DEFAULT_SECONDS + POLL_SECONDS
         assert "publish it until it is gone" in only(steps).why
 
@@ -161,7 +161,7 @@ def test_slices_that_cannot_be_read_are_covered_by_the_settle_time():
         world.slices.readable = False
         await world.begin("a")
         world.watch.mark_evicted("a")
-        seconds, steps = await world.moved()
+        seconds, steps = await world.wait_until_moved()
         assert 7.0 <= seconds <= 7.0 + POLL_SECONDS
         assert only(steps).cut_short
 
@@ -173,7 +173,7 @@ def test_headless_slices_are_covered_by_the_settle_time():
         world = TrafficWorld(settle=7.0)
         world.nodes.connections = 0
         await world.begin("a", headless=["a"])
-        seconds, _ = await world.moved((1, world.leave))
+        seconds, _ = await world.wait_until_moved((1, world.leave))
         assert 8 <= seconds <= 8 + POLL_SECONDS
 
     play(scene)
