@@ -1,8 +1,9 @@
-"""must_run.py RESULTS LIST: fails if a test was skipped that LIST does not allow to be skipped.
+"""must_run.py RESULTS... LIST: fails if a test was skipped that LIST does not allow to be skipped.
 
-RESULTS is pytest's JUnit XML of all tests. Each line of LIST is a test as pytest names it, ``*`` for any characters,
-then ``#`` and the reason why it cannot run in continuous integration. A test with parameters is named with them; without
-them its name stands for none of its cases. A line that matches no test of RESULTS is an error as well.
+RESULTS is pytest's JUnit XML of all tests; of a test that is in several files the last one counts. Each line of LIST is
+a test as pytest names it, ``*`` for any characters, then ``#`` and the reason why it cannot run in continuous integration.
+A test with parameters is named with them; without them its name stands for none of its cases. A line that matches no test
+of RESULTS is an error as well.
 """
 
 import re
@@ -44,10 +45,11 @@ def allowed(lines: list[str]) -> tuple[dict[str, re.Pattern[str]], list[str]]:
     return patterns, unreasoned
 
 
-def main(results: str, listed: str) -> int:
+def main(*files: str) -> int:
     """The exit code; what is wrong is printed."""
+    *results, listed = files
     patterns, unreasoned = allowed(Path(listed).read_text().splitlines())
-    found = outcomes(Path(results))
+    found = {test: what for one in results for test, what in outcomes(Path(one)).items()}
     skipped = [test for test, what in found.items() if what == "skipped"]
     wrong = [f"{test}: not passed, but {what}" for test, what in found.items() if what in ("failure", "error")]
     wrong += [
@@ -62,7 +64,7 @@ def main(results: str, listed: str) -> int:
         if not any(map(pattern.fullmatch, found))
     ]
     if not found:
-        wrong.append(f"{Path(results).name} has no test")
+        wrong.append(f"{Path(results[0]).name} has no test")
     for line in wrong:
         sys.stdout.write(f"must run: {line}\n")
     sys.stdout.write(f"{len(found) - len(skipped)} of {len(found)} tests have run, {len(skipped)} were skipped\n")

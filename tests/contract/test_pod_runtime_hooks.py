@@ -1,16 +1,40 @@
 """What every pod runtime promises of hooks (``ports.PodRuntime``), told by the containers themselves."""
 
 import asyncio
+import errno
+import os
 import time
 from contextlib import asynccontextmanager
 
-from support.runtimes.pod_scripts import SOON, eventually, open_gate, says, shell, started, stop, told
+import pytest
+from support.runtimes.pod_scripts import SOON, eventually, says, shell, started, stop, told
 
 from lastcall.aio import cancel_and_wait
 from lastcall.model.pods import ExecAction, HTTPGetAction, HTTPHeader, LifecycleHandler, SleepAction
 
-GATED_HOOK = 'echo HOOK >> "$OUT"; while ! [ -e "$OUT.gate" ]; do sleep 0.05; done; echo late >> "$OUT"'
-"""Goes on when its gate is opened, if it still runs then."""
+ENDLESS_HOOK = 'exec 9<> "$OUT.open"; echo HOOK >> "$OUT"; while :; do sleep 0.05; done'
+"""It has a named pipe open as long as it runs."""
+
+
+@pytest.fixture
+def hook_pipe(world):
+    """The named pipe of an ENDLESS_HOOK in ``web.main``."""
+    path = world.directory / "web.main.open"
+    os.mkfifo(path)
+    return path
+
+
+async def wait_until_closed(pipe):
+    """Until no process has it open."""
+
+    def is_closed():
+        try:
+            os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError as error:
+            return error.errno == errno.ENXIO
+        return False
+
+    await eventually(is_closed)
 
 
 class TestHooks:
@@ -37,30 +61,27 @@ class TestHooks:
         assert not result.ok
         assert "no-such-program" in result.message
 
-    async def test_an_exec_hook_beyond_its_limit_runs_no_further(self, world):
+    async def test_an_exec_hook_beyond_its_limit_runs_no_further(self, world, hook_pipe):
         live, main = await started(world)
         begin = time.monotonic()
-        result = await world.runtime.run_hook(live, "main", shell(GATED_HOOK), 4)
+        result = await world.runtime.run_hook(live, "main", shell(ENDLESS_HOOK), 4)
         assert not result.ok
         assert result.timed_out
         assert result.message
         assert time.monotonic() - begin > 3.9
-        await asyncio.sleep(1)  # containerd kills the process after it has seen that the call is cancelled
-        open_gate(world, "web.main")
-        await asyncio.sleep(1)
+        await wait_until_closed(hook_pipe)  # containerd kills the process after it has seen that the call is cancelled
         assert told(world, "web.main") == ["ready", "HOOK"]
         assert await stop(world, main, 60) == 7
 
-    async def test_an_exec_hook_whose_caller_is_cancelled_runs_no_further(self, world):
+    async def test_an_exec_hook_whose_caller_is_cancelled_runs_no_further(self, world, hook_pipe):
         live, _ = await started(world)
-        running_hook = asyncio.create_task(world.runtime.run_hook(live, "main", shell(GATED_HOOK), 600))
+        running_hook = asyncio.create_task(world.runtime.run_hook(live, "main", shell(ENDLESS_HOOK), 600))
         await says(world, "web.main", "ready", "HOOK")
         # containerd forgets a hook that is cancelled before its shim has told it that the hook runs. The shim starts one
         # after the other and answers in that order, so a second hook's end says that containerd knows of the first.
         assert (await world.runtime.run_hook(live, "main", shell("exit 0"), 60)).ok
         await cancel_and_wait(running_hook)
-        open_gate(world, "web.main")
-        await asyncio.sleep(1)
+        await wait_until_closed(hook_pipe)
         assert told(world, "web.main") == ["ready", "HOOK"]
 
     async def test_a_hook_ends_with_its_container(self, world):

@@ -24,6 +24,7 @@ def ask(address, path, value=None):
         with urllib.request.urlopen(f"http://{address}:{PORT}{path}", body, timeout=20) as answer:  # noqa: S310 - loopback
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
+        error.close()
         return error.code, None
     except OSError:
         return 0, None

@@ -210,8 +210,10 @@ class AgentPod:
         return len(re.findall(words, self.log()))
 
     def records(self):
+        """Of all journals; one that has just been made may have no line yet."""
         files = JournalFiles(self.state)
-        return [fold_events(from_lines(files.read_lines(i))) for i in files.list_ids()]
+        journals = (from_lines(files.read_lines(i)) for i in files.list_ids())
+        return [fold_events(events) for events in journals if events]
 
 
 def agent_processes(process_1):

@@ -229,8 +229,10 @@ class Node:
         return condition
 
     def records(self):
+        """Of all journals; one that has just been made may have no line yet."""
         files = JournalFiles(self.state)
-        return [fold_events(from_lines(files.read_lines(i))) for i in files.list_ids()]
+        journals = (from_lines(files.read_lines(i)) for i in files.list_ids())
+        return [fold_events(events) for events in journals if events]
 
     async def over(self):
         """The one record there is, as soon as it is complete."""

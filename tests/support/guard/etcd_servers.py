@@ -11,6 +11,7 @@ import urllib.request
 
 import pytest
 from support.guard.members import pod
+from support.guard.tls_calls import no_socket_left
 
 NET = "127.63.13"
 NEEDS_ETCD = pytest.mark.skipif(shutil.which("etcd") is None, reason="etcd is not installed (Debian: etcd-server)")
@@ -50,7 +51,7 @@ class EtcdServers:
         request = urllib.request.Request(  # noqa: S310 - to loopback
             f"{self._url(number, self.port)}{path}", json.dumps(value or {}).encode(), headers, method="POST"
         )
-        with urllib.request.urlopen(request, timeout=20, context=self._context()) as answer:  # noqa: S310 - the same
+        with no_socket_left(), urllib.request.urlopen(request, timeout=20, context=self._context()) as answer:  # noqa: S310 - the same
             return json.load(answer)
 
     def leader(self):

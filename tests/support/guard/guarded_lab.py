@@ -101,9 +101,10 @@ class GuardedLab:
             with urllib.request.urlopen(request, timeout=30, context=context) as answer:  # noqa: S310 - the same
                 found = json.load(answer)
         except urllib.error.HTTPError as error:
-            if error.code != 404:
-                raise
-            return None
+            with error:
+                if error.code != 404:
+                    raise
+                return None
         return found["items"] if found["kind"].endswith("List") else found
 
     # -- the application -----------------------------------------------------------------------------------------------

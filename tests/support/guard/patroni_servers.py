@@ -16,6 +16,7 @@ from pathlib import Path
 
 from support.guard.members import pod
 from support.guard.server_ports import free_ports, wait_until
+from support.guard.tls_calls import no_socket_left
 
 NET = "127.63.14"
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
@@ -75,10 +76,12 @@ class PatroniServers:
         request = urllib.request.Request(url, data, {"authorization": f"Basic {login}"}, method=method)  # noqa: S310 - to loopback
         try:
             rest = {"context": self._tls.make_context()} if self._tls else {}
-            with urllib.request.urlopen(request, timeout=2 if method == "GET" else 40, **rest) as answer:  # noqa: S310 - the same
+            seconds = 2 if method == "GET" else 40
+            with no_socket_left(), urllib.request.urlopen(request, timeout=seconds, **rest) as answer:  # noqa: S310 - the same
                 status, text = answer.status, answer.read()
         except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
+            with error:
+                return error.code, error.read().decode()
         with contextlib.suppress(ValueError):
             return status, json.loads(text)
         return status, text.decode()

@@ -85,7 +85,8 @@ class RabbitmqServers:
             with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310 - the same
                 status, text = answer.status, answer.read()
         except urllib.error.HTTPError as error:
-            status, text = error.code, error.read()
+            with error:
+                status, text = error.code, error.read()
         return status, json.loads(text) if text.strip() else None
 
     def answers(self, number):

@@ -12,6 +12,7 @@ import time
 
 from support.guard.members import pod
 from support.guard.redis_servers import Servers
+from support.guard.tls_calls import no_socket_left
 
 NAME = "shop"
 QUICK = "info-period 200 publish-period 100 ping-period 100 tilt-trigger 100000 slave-reconf-timeout 2000 min-link-reconnect-period 200"
@@ -114,7 +115,8 @@ class SentinelServers(Servers):
         context = ssl.create_default_context(cafile=self._tls["ca_cert_file"])
         context.check_hostname = False
         context.load_cert_chain(self._tls["cert_file"], self._tls["key_file"])
-        return context.wrap_socket(made)
+        with no_socket_left():
+            return context.wrap_socket(made)
 
     def role(self, number):
         return self.say(number, "ROLE").split("\r\n")[2]

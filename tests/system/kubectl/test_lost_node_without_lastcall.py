@@ -113,8 +113,8 @@ async def cluster(tmp_path):
 
 
 def table(text):
-    """Of pods: name, status, node."""
-    heading, *lines = rows(text)
+    """Of pods: name, status, node; kubectl prints no heading if there are none."""
+    heading, *lines = rows(text) or [["NAME", "STATUS", "NODE"]]
     columns = [heading.index(name) for name in ("NAME", "STATUS", "NODE")]
     return sorted(tuple(line[at] for at in columns) for line in lines)
 
