@@ -23,6 +23,7 @@ from lastcall.manifests import (
     own_node,
     pod_policies,
     resource_definitions,
+    settle_webhook,
     viewer,
 )
 from lastcall.manifests.controller import EXTERNAL, OWN
@@ -73,10 +74,15 @@ def grants_file():
         *(grants_template(f"controller.{who}", all_grants(RELEASE, detach=who == OWN)) for who in (EXTERNAL, OWN)),
         *(
             grants_template(
-                f"guard.{mode.value}",
-                [*guard_grants.guard_grants(RELEASE), *guard_eviction_grants.eviction_request_grants(mode)],
+                f"guard.{mode.value}{'.settle' * settles}",
+                [
+                    *guard_grants.guard_grants(RELEASE),
+                    *guard_eviction_grants.eviction_request_grants(mode),
+                    *(settle_webhook.settle_webhook_grants() if settles else []),
+                ],
             )
             for mode in EvictionRequestMode
+            for settles in (False, True)
         ),
         grants_template("guardAccess", guard_grants.access_grants()),
         grants_template("guardReleaser", guard_grants.releaser_grants()),
@@ -121,6 +127,7 @@ def guard_file():
     configuration = guard_webhooks.guard_webhook_configuration(client, failure_policy=FAILURE_POLICY)
     parts = {
         "lastcall.guardWebhooks": dump(configuration["webhooks"]),
+        "lastcall.settleWebhooks": dump(settle_webhook.settle_webhook_configuration(client)["webhooks"]),
         "lastcall.guardProviderRights": dump(guard_provider_rights.provider_rights_policy({})["spec"]),
         "lastcall.guardResponder": dump(guard_responder_policy.responder_policy()),
     }

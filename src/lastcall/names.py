@@ -56,7 +56,7 @@ SETTLE_SECONDS = _define_name(
 SLEEP_ADDED = _define_name(
     "annotation",
     f"{GROUP}/sleep-seconds-added",
-    "on a pod, set by the policy lastcall-settle: the seconds of the `sleep` hook that it has added",
+    "on a pod, set by the policy or webhook lastcall-settle: the seconds of the `sleep` hook that it has added",
 )
 FAILOVER_ANNOTATION = _define_name(
     "annotation",

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from support.conformance.targets import api, lab, parametrize_target, policies, transport
+from support.conformance.targets import api, hooks, lab, parametrize_target, policies, transport, webhook_server
 
-__all__ = ["api", "lab", "policies", "transport"]
+__all__ = ["api", "hooks", "lab", "policies", "transport", "webhook_server"]
 
 
 def pytest_generate_tests(metafunc):

@@ -21,21 +21,25 @@ from lastcall.adapters.kube.resources import (
     GUARD_POLICIES,
     JOBS,
     LEASES,
+    MUTATING_WEBHOOKS,
     NAMESPACES,
     NODES,
     PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     SECRETS,
+    SERVICES,
     STATEFUL_SETS,
     VALIDATING_WEBHOOKS,
     dict_resource,
 )
+from lastcall.manifests import settle_webhook
 from lastcall.manifests.guard_grants import NAME, RELEASER, access_grants, guard_grants, releaser_grants
 from lastcall.manifests.guard_policy_definition import guard_policy_definition
 from lastcall.manifests.guard_webhooks import CONFIGURATION
 from lastcall.manifests.rbac import ANYWHERE
 from lastcall.manifests.role_bindings import role_objects
+from lastcall.manifests.settle_webhook import settle_webhook_grants
 
 RBAC = "rbac.authorization.k8s.io"
 KINDS = {
@@ -63,7 +67,7 @@ class Scene:
         self.api = api
         self.own, self.shop, self.other = api.namespace, unique("shop"), unique("other")
         self.role, self.node = unique("guard"), unique("node")
-        self.configuration = None
+        self.configuration = self.settling = None
 
     async def begin(self):
         for name in (self.shop, self.other):
@@ -77,12 +81,14 @@ class Scene:
         await self.make(SECRETS, {**meta(SECRET), "data": {}}, self.own)
         for name in (NAME, RELEASER):
             await self.make(SERVICE_ACCOUNTS, meta(name), self.own)
-        path = VALIDATING_WEBHOOKS.path(name=CONFIGURATION)
-        if (
-            await self.api.ask("POST", VALIDATING_WEBHOOKS.path(), {**meta(CONFIGURATION), "webhooks": []}).reply()
-        ).status == 201:
+        self.configuration = await self.make_configuration(VALIDATING_WEBHOOKS, CONFIGURATION)
+        self.settling = await self.make_configuration(MUTATING_WEBHOOKS, settle_webhook.CONFIGURATION)
+
+    async def make_configuration(self, resource, name):
+        path = resource.path(name=name)
+        if (await self.api.ask("POST", resource.path(), {**meta(name), "webhooks": []}).reply()).status == 201:
             self.api.doomed.append(path)
-        self.configuration = await self.api.ask("GET", path)
+        return await self.api.ask("GET", path)
 
     async def make(self, resource, obj, namespace):
         reply = await self.api.ask("POST", resource.path(namespace), obj).reply()
@@ -153,6 +159,16 @@ RIGHTS = {
         VALIDATING_WEBHOOKS.path(name=CONFIGURATION) + "?dryRun=All",
         s.configuration,
     ),
+    (OWN, "services", "list"): listed(SERVICES),
+    (OWN, "mutatingwebhookconfigurations", "get"): lambda s: (
+        "GET",
+        MUTATING_WEBHOOKS.path(name=settle_webhook.CONFIGURATION),
+    ),
+    (OWN, "mutatingwebhookconfigurations", "update"): lambda s: (
+        "PUT",
+        MUTATING_WEBHOOKS.path(name=settle_webhook.CONFIGURATION) + "?dryRun=All",
+        s.settling,
+    ),
     (OWN, "leases", "get"): lambda s: ("GET", LEASES.path(s.own, NAME)),
     (OWN, "leases", "patch"): lambda s: ("PATCH", LEASES.path(s.own, NAME), LEADS),
     (OWN, "leases", "create"): lambda s: ("POST", LEASES.path(s.own), meta("another")),
@@ -202,6 +218,13 @@ BEYOND = {
         VALIDATING_WEBHOOKS.path(name="another"),
         {**meta("another"), "webhooks": []},
     ),
+    "all webhook configurations that change objects": lambda s: ("GET", MUTATING_WEBHOOKS.path()),
+    "another webhook configuration that changes objects": lambda s: (
+        "PUT",
+        MUTATING_WEBHOOKS.path(name="another"),
+        {**meta("another"), "webhooks": []},
+    ),
+    "a Service": lambda s: ("DELETE", SERVICES.path(s.shop, "x")),
     "a new webhook configuration": lambda s: ("POST", VALIDATING_WEBHOOKS.path(), {**meta(s.role), "webhooks": []}),
     "its webhook configuration's end": lambda s: ("DELETE", VALIDATING_WEBHOOKS.path(name=CONFIGURATION)),
     "its Lease's end": lambda s: ("DELETE", LEASES.path(s.own, NAME)),
@@ -239,7 +262,7 @@ def grants_by_place(scene):
     """The grants of the manifests by whose they are, with the namespaces of the case."""
     bound = {ACCESS: access_grants(), FREE: releaser_grants()}
     return {
-        OWN: guard_grants(scene.own),
+        OWN: [*guard_grants(scene.own), *settle_webhook_grants()],
         **{place: [one._replace(namespace=scene.shop) for one in grants] for place, grants in bound.items()},
     }
 
@@ -329,11 +352,12 @@ async def test_what_is_beyond_the_releasers_rights_is_refused(scene, what):
 
 async def test_no_right_is_bound_in_all_namespaces_but_reads(scene):
     """And what is written of lastcall's own kind, and Events."""
-    anywhere = [one for one in guard_grants(scene.own) if one.namespace == ANYWHERE]
+    anywhere = [one for one in grants_by_place(scene)[OWN] if one.namespace == ANYWHERE]
     written = {(one.resource, verb) for one in anywhere for verb in one.verbs if verb not in ("get", "list", "watch")}
     assert written == {
         ("guardpolicies/status", "patch"),
         ("events", "create"),
         ("validatingwebhookconfigurations", "update"),
+        ("mutatingwebhookconfigurations", "update"),
     }
     assert not {one.resource for one in anywhere} & {"secrets", "pods/exec"}

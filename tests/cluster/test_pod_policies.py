@@ -1,8 +1,9 @@
-"""The policies of ``lastcall manifests pod-policies``: what they make of new pods."""
+"""The policies of ``lastcall manifests pod-policies``, and the guard's webhook: what they make of new pods."""
 
 import pytest
 import pytest_asyncio
 from support.conformance.objects import pod
+from support.conformance.settle_webhook import SettleWebhook
 
 from lastcall.adapters.kube.resources import NAMESPACES, PODS
 from lastcall.manifests.pod_policies import priority_policy, settle_policy
@@ -16,11 +17,21 @@ OWNERS = {
 }
 
 
+@pytest.fixture(params=["policies", "webhook"])
+def prepare(request, api, policies, hooks):
+    """What puts them in force, once more each time: seven seconds where nothing else is said."""
+
+    async def put_policies():
+        for spec in (settle_policy(7), priority_policy()):
+            await policies.mutate(*spec["mutations"], **{key: spec[key] for key in spec if key != "mutations"})
+
+    return put_policies if request.param == "policies" else SettleWebhook(api, hooks).put
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def namespace(api, policies):
-    """A namespace with the label, and both policies in force: seven seconds where nothing else is said."""
-    for spec in (settle_policy(7), priority_policy()):
-        await policies.mutate(*spec["mutations"], **{key: spec[key] for key in spec if key != "mutations"})
+async def namespace(api, prepare):
+    """A namespace with the label, in which new pods are prepared."""
+    await prepare()
     await label(api, "default")
 
 
@@ -73,9 +84,8 @@ async def test_a_pod_that_serves_gets_the_sleep_and_the_time_for_it(api, namespa
     assert got["metadata"]["annotations"][SLEEP_ADDED] == "7"
 
 
-async def test_a_namespace_without_the_label(api, policies):
-    for spec in (settle_policy(7), priority_policy()):
-        await policies.mutate(*spec["mutations"], **{key: spec[key] for key in spec if key != "mutations"})
+async def test_a_namespace_without_the_label(api, prepare):
+    await prepare()
     got = await made(api)
     assert unchanged(got)
     assert PRIORITY_ANNOTATION not in got["metadata"].get("annotations", {})
@@ -154,11 +164,16 @@ async def test_an_update_changes_nothing(api, namespace):
     assert unchanged(got)
 
 
-async def test_the_sleep_is_added_once(api, namespace, policies):
-    """A second policy stands for a webhook that adds a sidecar later: the policy runs again, the time stays."""
-    spec = settle_policy(7)
-    await policies.mutate(*spec["mutations"], **{key: spec[key] for key in spec if key != "mutations"})
+async def test_the_sleep_is_added_once(api, namespace, prepare):
+    """The second stands for a webhook that adds a sidecar later: the first runs again, the time stays."""
+    await prepare()
     got = await made(api)
+    assert (hooks(got), got["spec"]["terminationGracePeriodSeconds"]) == ({"c": SLEEP}, 37)
+
+
+async def test_a_sidecar_that_was_added_later_raises_the_time_no_further(api, namespace):
+    """As it is shown when the policy or webhook runs again."""
+    got = await made(api, metadata=owned(**{SLEEP_ADDED: "7"}), terminationGracePeriodSeconds=37)
     assert (hooks(got), got["spec"]["terminationGracePeriodSeconds"]) == ({"c": SLEEP}, 37)
 
 

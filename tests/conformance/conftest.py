@@ -4,21 +4,15 @@
 KUBECONFIG names. A KUBECONFIG alone is not enough: running all tests must never touch somebody's cluster.
 """
 
-import os
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 import yaml
 from support.conformance.custom_resources import definition, letters, served
-from support.conformance.targets import api, lab, parametrize_target, policies, transport
-from support.conformance.webhooks import Answers, Hooks, address_towards
-from support.lab import https_server
+from support.conformance.targets import api, hooks, lab, parametrize_target, policies, transport, webhook_server
 
-from lastcall.adapters.host.clock import SystemClock
-from lastcall.adapters.kube import kubeconfig
-
-__all__ = ["api", "lab", "policies", "transport"]
+__all__ = ["api", "hooks", "lab", "policies", "transport", "webhook_server"]
 
 
 def pytest_configure(config):
@@ -42,26 +36,6 @@ def pytest_collection_modifyitems(config, items):
         if asked == "lab" and item.originalname in differences:
             reason = differences[item.originalname]
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True, raises=AssertionError))
-
-
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def webhook_server(target, tmp_path_factory):
-    """One HTTPS server for the webhooks of all cases."""
-    address = "127.0.0.1"
-    if target == "kubeconfig":
-        endpoint = kubeconfig.find_access(SystemClock(), os.environ).endpoint
-        address = address_towards(endpoint.host, endpoint.port)
-    answers = Answers()
-    directory = tmp_path_factory.mktemp("webhooks")
-    async with https_server.serving(answers, directory, hosts=(address,), address=address) as (url, authority):
-        yield answers, url, authority
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def hooks(api, webhook_server):
-    """Admission webhooks of this case."""
-    answers, url, authority = webhook_server
-    return Hooks(api, url, authority, answers)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -8,6 +8,7 @@ import click
 from lastcall.cli import guard_config
 from lastcall.cli.options import AddressParam
 from lastcall.model.eviction_request_mode import EvictionRequestMode
+from lastcall.model.pod_creation import MOST_SETTLE_SECONDS
 
 
 class NetworkParam(click.ParamType[IPv4Network | IPv6Network]):
@@ -87,6 +88,12 @@ class NetworkParam(click.ParamType[IPv4Network | IPv6Network]):
     show_default=True,
     help="Answer EvictionRequests for guarded pods, or run all EvictionRequests of the cluster, too.",
 )
+@click.option(
+    "--settle-seconds",
+    type=click.IntRange(0, MOST_SETTLE_SECONDS),
+    help="Also answer the webhook that gives new pods a sleep in front of SIGTERM: so long where neither namespace nor pod"
+    " gives a number.  [default: no such webhook]",
+)
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-v", "--verbose", is_flag=True, help="Also tells what is of interest only when something is wrong.")
 def command(
@@ -102,6 +109,7 @@ def command(
     client_ca_file: str | None,
     drain_seconds: float,
     eviction_requests: str,
+    settle_seconds: int | None,
     log_format: str,
     verbose: bool,
 ) -> None:
@@ -132,5 +140,6 @@ def command(
         client_ca_file=client_ca_file or "",
         drain_seconds=drain_seconds,
         eviction_requests=EvictionRequestMode(eviction_requests),
+        settle_seconds=settle_seconds,
     )
     asyncio.run(guard.run_guard(settings))

@@ -10,6 +10,7 @@ from lastcall.manifests.daemon_set import CONTAINERD
 from lastcall.manifests.guard_webhooks import FAIL, IGNORE
 from lastcall.manifests.pod_policies import SECONDS
 from lastcall.model.eviction_request_mode import EvictionRequestMode
+from lastcall.model.pod_creation import MOST_SETTLE_SECONDS
 
 
 @click.group("manifests")
@@ -136,6 +137,12 @@ def pod_policies_command(*, settle_seconds: int) -> None:
     show_default=True,
     help="Answer EvictionRequests for guarded pods, or run all EvictionRequests of the cluster, too.",
 )
+@click.option(
+    "--settle-seconds",
+    type=click.IntRange(0, MOST_SETTLE_SECONDS),
+    help="Also the webhook that gives new pods a sleep in front of SIGTERM: so long where neither namespace nor pod gives"
+    " a number.  [default: no such webhook]",
+)
 @guard_config.option
 @click.option(
     "--client-ca-secret",
@@ -148,6 +155,7 @@ def guard_command(
     replicas: int,
     failure_policy: str,
     eviction_requests: str,
+    settle_seconds: int | None,
     config: str | None,
     client_ca_secret: str | None,
 ) -> None:
@@ -164,6 +172,7 @@ def guard_command(
         replicas=replicas,
         failure_policy=failure_policy,
         eviction_requests=EvictionRequestMode(eviction_requests),
+        settle_seconds=settle_seconds,
         config=content,
         client_ca_secret=client_ca_secret or "",
     )

@@ -29,6 +29,7 @@ from lastcall.manifests.guard_responder_policy import responder_policy_objects
 from lastcall.manifests.guard_webhooks import FAIL, IGNORE, guard_webhook_configuration, service_client
 from lastcall.manifests.rbac import Grant, Object, role_rules
 from lastcall.manifests.role_bindings import role_objects
+from lastcall.manifests.settle_webhook import settle_webhook_configuration, settle_webhook_grants
 from lastcall.model.decoding import parse_documents, quote_value
 from lastcall.model.eviction_request_mode import EvictionRequestMode
 from lastcall.model.guard_config import parse_guard_config
@@ -47,6 +48,8 @@ class GuardChoices:
     replicas: int = 2
     failure_policy: str = IGNORE
     eviction_requests: EvictionRequestMode = EvictionRequestMode.OFF
+    settle_seconds: int | None = None
+    """The sleep of new pods where nobody gives a number; None: no webhook for new pods."""
     config: bytes = b""
     """The content of a GuardConfiguration's file; empty for the defaults."""
     client_ca_secret: str = ""
@@ -105,23 +108,32 @@ def guard_objects(choices: GuardChoices) -> list[Object]:
             image=choices.image,
             replicas=choices.replicas,
             eviction_requests=choices.eviction_requests,
+            settle_seconds=choices.settle_seconds,
             config=config,
             client_ca_secret=choices.client_ca_secret,
         ),
         provider_rights_policy(labels),
         provider_rights_binding(labels),
         *_responder_objects(choices, labels),
+        *_settle_objects(choices, labels),
         guard_webhook_configuration(service_client(namespace), failure_policy=choices.failure_policy, labels=labels),
     ]
 
 
 def _list_grants(choices: GuardChoices, namespace: str) -> list[Grant]:
-    return [*guard_grants(namespace), *eviction_request_grants(choices.eviction_requests)]
+    settling = [] if choices.settle_seconds is None else settle_webhook_grants()
+    return [*guard_grants(namespace), *eviction_request_grants(choices.eviction_requests), *settling]
 
 
 def _responder_objects(choices: GuardChoices, labels: dict[str, str]) -> list[Object]:
     off = choices.eviction_requests is EvictionRequestMode.OFF
     return [] if off else responder_policy_objects(labels)
+
+
+def _settle_objects(choices: GuardChoices, labels: dict[str, str]) -> list[Object]:
+    if choices.settle_seconds is None:
+        return []
+    return [settle_webhook_configuration(service_client(SYSTEM_NAMESPACE), labels=labels)]
 
 
 def guarded_namespace_objects(namespace: str) -> list[Object]:

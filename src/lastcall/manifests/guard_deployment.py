@@ -41,6 +41,7 @@ def guard_deployment(
     image: str,
     replicas: int,
     eviction_requests: EvictionRequestMode = EvictionRequestMode.OFF,
+    settle_seconds: int | None = None,
     config: str = "",
     client_ca_secret: str = "",
 ) -> Object:
@@ -50,6 +51,11 @@ def guard_deployment(
     ``client_ca_secret``: the Secret with the authority (``ca.crt``) of the API server's certificate.
     """
     metadata: Object = {"labels": labels}
+    options = []
+    if eviction_requests is not EvictionRequestMode.OFF:
+        options.append(f"--eviction-requests={eviction_requests.value}")
+    if settle_seconds is not None:
+        options.append(f"--settle-seconds={settle_seconds}")
     files = []
     if config:
         files.append(
@@ -69,7 +75,7 @@ def guard_deployment(
             "replicas": replicas,
             "selector": {"matchLabels": _selector(labels)},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "template": {"metadata": metadata, "spec": _pod_spec(image, labels, eviction_requests, files)},
+            "template": {"metadata": metadata, "spec": _pod_spec(image, labels, options, files)},
         },
     }
 
@@ -108,9 +114,7 @@ def _selector(labels: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in labels.items() if key != "app.kubernetes.io/part-of"}
 
 
-def _pod_spec(
-    image: str, labels: dict[str, str], eviction_requests: EvictionRequestMode, files: Sequence[_MountedFile]
-) -> Object:
+def _pod_spec(image: str, labels: dict[str, str], options: Sequence[str], files: Sequence[_MountedFile]) -> Object:
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": _selector(labels)}}
     preferred = [{"weight": 100, "podAffinityTerm": term}]
     return {
@@ -128,13 +132,12 @@ def _pod_spec(
             {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists", "effect": "NoSchedule"},
         ],
         "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}},
-        "containers": [_container(image, eviction_requests, files)],
+        "containers": [_container(image, options, files)],
         **({"volumes": [{"name": one.name, **one.volume} for one in files]} if files else {}),
     }
 
 
-def _container(image: str, eviction_requests: EvictionRequestMode, files: Sequence[_MountedFile]) -> Object:
-    more = [f"--eviction-requests={eviction_requests.value}"]
+def _container(image: str, options: Sequence[str], files: Sequence[_MountedFile]) -> Object:
     mounts = [{"name": one.name, "mountPath": one.path.rpartition("/")[0], "readOnly": True} for one in files]
     return {
         "name": "guard",
@@ -147,7 +150,7 @@ def _container(image: str, eviction_requests: EvictionRequestMode, files: Sequen
             f"--webhook-bind-address=$(POD_IP):{WEBHOOK_PORT}",
             f"--metrics-bind-address=$(POD_IP):{STATUS_PORT}",
             f"--drain-seconds={DRAIN_SECONDS}",
-            *(more if eviction_requests is not EvictionRequestMode.OFF else []),
+            *options,
             "--log-format=json",
         ],
         "env": [_field_env("POD_IP", "status.podIP"), _field_env("POD_NAME", "metadata.name")],

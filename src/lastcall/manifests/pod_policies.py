@@ -18,12 +18,12 @@ from lastcall.manifests.mutating_policies import (
     policy_and_binding,
 )
 from lastcall.manifests.rbac import Object
+from lastcall.model.pod_creation import MOST_SETTLE_SECONDS
 from lastcall.names import PRIORITY_ANNOTATION, SETTLE_SECONDS, SLEEP_ADDED
 
 SECONDS = 2
 """Seconds of the sleep by default: as long as an agent waits for a pod's Services at most."""
 
-_MOST_SECONDS = 600
 _LABELS = {
     "app.kubernetes.io/name": "lastcall",
     "app.kubernetes.io/component": "pod-policies",
@@ -43,8 +43,8 @@ _A_SERVER_WITHOUT_HOOK = (
 
 def pod_policy_objects(*, seconds: int = SECONDS) -> list[Object]:
     """Both policies with their bindings. InvalidInput if ``seconds``, the sleep where no number is given, is no such."""
-    if not 0 <= seconds <= _MOST_SECONDS:
-        raise InvalidInput("manifests", [f"--settle-seconds: {seconds}: must be 0 to {_MOST_SECONDS}"])
+    if not 0 <= seconds <= MOST_SETTLE_SECONDS:
+        raise InvalidInput("manifests", [f"--settle-seconds: {seconds}: must be 0 to {MOST_SETTLE_SECONDS}"])
     return [
         *policy_and_binding("lastcall-settle", _LABELS, settle_policy(seconds)),
         *policy_and_binding("lastcall-priority", _LABELS, priority_policy()),

@@ -1,6 +1,7 @@
 """``AdmissionReview`` of admission.k8s.io: what the API server asks about a deletion, and the answer (pure)."""
 
-from collections.abc import Mapping
+import base64
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any
 
@@ -219,10 +220,12 @@ def answer_review(
     message: str = "",
     warnings: tuple[str, ...] = (),
     audit: Mapping[str, str] | None = None,
+    patch: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """The AdmissionReview that answers: a refusal is 429 TooManyRequests, which clients try again.
 
-    It has no ``retryAfterSeconds``: client-go would wait in silence, ten times, inside one call.
+    It has no ``retryAfterSeconds``: client-go would wait in silence, ten times, inside one call. ``patch``: the operations
+    of a JSON patch of the object.
     """
     response: dict[str, Any] = {"uid": review.uid, "allowed": allowed}
     if not allowed:
@@ -232,4 +235,7 @@ def answer_review(
         response["warnings"] = list(warnings)
     if audit:
         response["auditAnnotations"] = dict(audit)
+    if patch:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(msgspec.json.encode(patch)).decode()
     return {"apiVersion": review.version, "kind": "AdmissionReview", "response": response}

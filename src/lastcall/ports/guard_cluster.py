@@ -1,12 +1,13 @@
 """Port for the cluster as the guard sees it; ``adapters.kube.guard_cluster`` implements it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from lastcall.model.admission import Removal
 from lastcall.model.guard_facts import GuardFacts, PodTaints
 from lastcall.model.guard_policy import GuardPolicy, GuardPolicyCondition, HeldPod
+from lastcall.model.pod_creation import PodService
 from lastcall.model.pods import Pod, StatusCondition
 from lastcall.ports.guard import GuardProvider
 
@@ -128,4 +129,16 @@ class GuardProviders(Protocol):
 
     def make_policy_provider(self, policy: GuardPolicy) -> GuardProvider:
         """The provider with the policy's settings. InvalidInput names each violation."""
+        ...
+
+
+class PodSurroundings(Protocol):
+    """Reads what decides about new pods. Errors are those of the API client."""
+
+    async def read_settle_label(self, namespace: str) -> str | None:
+        """The value of the namespace's label ``lastcall.dev/settle-seconds`` now; None if it has none."""
+        ...
+
+    async def read_services(self, namespace: str, *, fresh: bool) -> Sequence[PodService]:
+        """The Services of the namespace; some seconds old unless ``fresh``."""
         ...

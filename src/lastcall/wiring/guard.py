@@ -31,17 +31,20 @@ from lastcall.adapters.kube.impersonation import ImpersonatingTransport
 from lastcall.adapters.kube.informer import ObjectKey
 from lastcall.adapters.kube.leader_election import LeaderElector
 from lastcall.adapters.kube.node_shutdown_marks import NodeShutdownMarks
+from lastcall.adapters.kube.pod_surroundings import KubePodSurroundings
+from lastcall.adapters.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from lastcall.adapters.telemetry.guard_metrics import GuardMetrics
 from lastcall.adapters.telemetry.status_server import TEXT, alive_answer, serve_status
 from lastcall.adapters.webhook.http_exchange import WebhookReply, WebhookRequest
 from lastcall.adapters.webhook.https_server import WebhookServer
 from lastcall.adapters.webhook.serving_certificate import ServingCertificate
 from lastcall.adapters.webhook.serving_secret import ServingSecret
-from lastcall.adapters.webhook.webhook_configuration import WebhookConfiguration
+from lastcall.adapters.webhook.webhook_configuration import WebhookConfiguration, WebhookConfigurations
 from lastcall.adapters.webhook.webhook_connection import RunningAnswer
 from lastcall.aio import wait_first
 from lastcall.errors import InvalidInput, LastcallError
 from lastcall.guard.controller.guarded_pod_controller import GuardedPodController, GuardedPodPorts
+from lastcall.guard.controller.pod_creation_service import PodCreationService
 from lastcall.guard.controller.preparation_controller import PreparationController
 from lastcall.guard.controller.preparation_worker import WorkerPorts
 from lastcall.guard.controller.review_service import ReviewService
@@ -57,6 +60,9 @@ from lastcall.wiring.instance import instance_identity
 SERVICE: Final = "lastcall-guard"
 PATH: Final = "/review"
 """The path of the webhook; the secret token follows it."""
+SETTLE_CONFIGURATION: Final = "lastcall-settle"
+SETTLE_PATH: Final = "/settle"
+"""The same of the webhook for new pods."""
 
 _CONNECTIONS = 40
 """To the API server at a time."""
@@ -83,6 +89,8 @@ class GuardSettings:
     drain_seconds: float = 10.0
     """How long requests are answered after SIGTERM, until no API server sends any more."""
     eviction_requests: EvictionRequestMode = EvictionRequestMode.OFF
+    settle_seconds: int | None = None
+    """The sleep of new pods where neither namespace nor pod gives a number; None: no webhook for new pods."""
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
 
@@ -156,7 +164,15 @@ class GuardProgram:
         self._server = WebhookServer(self._answer_request, self._context)
         names = [f"{SERVICE}.{namespace}.svc", f"{SERVICE}.{namespace}", *settings.names]
         secret = ServingSecret(client, namespace, names, clock=clock, random=random)
-        self._certificate = ServingCertificate(secret, WebhookConfiguration(client), self._context, clock, path=PATH)
+        configurations = [WebhookConfiguration(client, VALIDATING_WEBHOOKS, SERVICE, path=PATH)]
+        self._creations: PodCreationService | None = None
+        if settings.settle_seconds is not None:
+            surroundings = KubePodSurroundings(client, clock)
+            self._creations = PodCreationService(surroundings, default=settings.settle_seconds)
+            settling = WebhookConfiguration(client, MUTATING_WEBHOOKS, SETTLE_CONFIGURATION, path=SETTLE_PATH)
+            configurations.append(settling)
+        told = WebhookConfigurations(configurations)
+        self._certificate = ServingCertificate(secret, told, self._context, clock)
 
     async def run(self) -> None:
         """Runs until SIGTERM or SIGINT, then answers for a while so that no request is lost."""
@@ -207,14 +223,17 @@ class GuardProgram:
         Any other is answered, and starts nothing.
         """
         path, _, token = request.path.removeprefix("/").partition("/")
-        if f"/{path}" != PATH:
-            return WebhookReply(404, f"there is: {PATH}\n".encode())
         known = self._certificate.path_token
         knows_token = bool(known) and hmac.compare_digest(token.encode(), known.encode())
+        is_authenticated = bool(request.peer) or knows_token
+        if f"/{path}" == SETTLE_PATH and self._creations:
+            return _reply_later(self._creations.answer(request.body, is_authenticated=is_authenticated))
+        if f"/{path}" != PATH:
+            return WebhookReply(404, f"there is: {PATH}\n".encode())
         try:
-            answer = self._reviews.begin_answer(request.body, is_authenticated=bool(request.peer) or knows_token)
+            answer = self._reviews.begin_answer(request.body, is_authenticated=is_authenticated)
         except InvalidInput as error:
-            return WebhookReply(400, f"{error}\n".encode())
+            return _refuse_unreadable(error)
         return _reply(answer) if isinstance(answer, dict) else _reply_later(answer)
 
     # -- status pages --------------------------------------------------------------------------------------------------
@@ -246,7 +265,14 @@ def _reply(answer: dict[str, Any]) -> WebhookReply:
 
 
 async def _reply_later(answer: Coroutine[Any, Any, dict[str, Any]]) -> WebhookReply:
-    return _reply(await answer)
+    try:
+        return _reply(await answer)
+    except InvalidInput as error:
+        return _refuse_unreadable(error)
+
+
+def _refuse_unreadable(error: InvalidInput) -> WebhookReply:
+    return WebhookReply(400, f"{error}\n".encode())
 
 
 async def run_guard(settings: GuardSettings) -> None:

@@ -10,6 +10,9 @@ from lastcall.adapters.kube.client import Client
 from lastcall.manifests.guard import GuardChoices, guard_labels, guard_objects
 from lastcall.manifests.guard_grants import NAME
 from lastcall.manifests.guard_webhooks import PATH, guard_webhook_configuration, url_client
+from lastcall.manifests.pod_policies import SECONDS
+from lastcall.manifests.settle_webhook import PATH as SETTLE_PATH
+from lastcall.manifests.settle_webhook import settle_webhook_configuration
 from lastcall.model.eviction_request_mode import EvictionRequestMode
 from lastcall.names import SYSTEM_NAMESPACE
 from lastcall.wiring.guard import GuardProgram, GuardSettings
@@ -55,15 +58,20 @@ class LabGuard:
             names=[_HOST],
             allowed_networks=[_PODS],
             eviction_requests=self._eviction_requests,
+            settle_seconds=SECONDS,
         )
         await GuardProgram(settings).run_until_cancelled()
 
     async def _create_objects(self, admin: Client, port: int) -> None:
         """As in any cluster, but for what only a guard in a pod needs; the webhook is at a URL of this machine."""
-        client = url_client(f"https://{_HOST}:{port}{PATH}")
-        for obj in guard_objects(GuardChoices(eviction_requests=self._eviction_requests)):
+        url, labels = f"https://{_HOST}:{port}", guard_labels()
+        choices = GuardChoices(eviction_requests=self._eviction_requests, settle_seconds=SECONDS)
+        for obj in guard_objects(choices):
             if obj["kind"] == "ValidatingWebhookConfiguration":
-                await create_object(admin, guard_webhook_configuration(client, labels=guard_labels()))
+                await create_object(admin, guard_webhook_configuration(url_client(f"{url}{PATH}"), labels=labels))
+            elif obj["kind"] == "MutatingWebhookConfiguration":
+                found = settle_webhook_configuration(url_client(f"{url}{SETTLE_PATH}"), labels=labels)
+                await create_object(admin, found)
             elif obj["kind"] not in _ELSEWHERE:
                 await create_object(admin, obj)
 

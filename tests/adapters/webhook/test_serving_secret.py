@@ -11,10 +11,17 @@ from support.lab.virtual_server import Asked
 
 from lastcall.adapters.kube import tls
 from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.resources import VALIDATING_WEBHOOKS
 from lastcall.adapters.webhook import certificates
 from lastcall.adapters.webhook.serving_secret import ServingMaterial, ServingSecret
 from lastcall.adapters.webhook.webhook_configuration import WebhookConfiguration
-from lastcall.manifests.guard_webhooks import guard_webhook_configuration, service_client, url_client
+from lastcall.manifests.guard_webhooks import (
+    CONFIGURATION,
+    PATH,
+    guard_webhook_configuration,
+    service_client,
+    url_client,
+)
 from lastcall_lab import virtual
 from lastcall_lab.apiserver.server.in_process import InProcessTransport
 
@@ -145,11 +152,11 @@ async def test_an_empty_secret_is_filled(cluster):
 def test_the_configuration_gets_path_and_authority(client):
     @in_cluster
     async def check(cluster):
-        configuration = WebhookConfiguration(cluster.client)
-        assert not await configuration.ensure(authorities="pem", path="/review/token")
+        configuration = WebhookConfiguration(cluster.client, VALIDATING_WEBHOOKS, CONFIGURATION, path=PATH)
+        assert not await configuration.ensure(authorities="pem", token="token")
         await cluster.server.good("POST", CONFIGURATIONS, guard_webhook_configuration(client))
         authorities = (await cluster.replica().read_or_make()).authorities
-        assert await configuration.ensure(authorities=authorities, path="/review/token")
+        assert await configuration.ensure(authorities=authorities, token="token")
         stored = await cluster.server.good("GET", f"{CONFIGURATIONS}/lastcall-guard")
         revision = stored["metadata"]["resourceVersion"]
         for webhook in stored["webhooks"]:
@@ -157,7 +164,7 @@ def test_the_configuration_gets_path_and_authority(client):
             assert base64.b64decode(said["caBundle"]).decode() == authorities
             path = said["service"]["path"] if "service" in said else said["url"]
             assert path.endswith("/review/token")
-        await configuration.ensure(authorities=authorities, path="/review/token")
+        await configuration.ensure(authorities=authorities, token="token")
         again = await cluster.server.good("GET", f"{CONFIGURATIONS}/lastcall-guard")
         assert again["metadata"]["resourceVersion"] == revision, "nothing is written that is there"
 

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from support.conformance.admission_policies import Policies
 from support.conformance.api_client import Api
+from support.conformance.webhooks import Answers, Hooks, address_towards
 from support.lab import https_server
 
 from lastcall.adapters.host.clock import SystemClock
@@ -77,3 +78,23 @@ async def api(transport, target):
 def policies(api):
     """Admission policies of this case."""
     return Policies(api)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def webhook_server(target, tmp_path_factory):
+    """One HTTPS server for the webhooks of all cases."""
+    address = "127.0.0.1"
+    if target == "kubeconfig":
+        endpoint = kubeconfig.find_access(SystemClock(), os.environ).endpoint
+        address = address_towards(endpoint.host, endpoint.port)
+    answers = Answers()
+    directory = tmp_path_factory.mktemp("webhooks")
+    async with https_server.serving(answers, directory, hosts=(address,), address=address) as (url, authority):
+        yield answers, url, authority
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def hooks(api, webhook_server):
+    """Admission webhooks of this case."""
+    answers, url, authority = webhook_server
+    return Hooks(api, url, authority, answers)

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import inspect
 import json
 import socket
 from dataclasses import dataclass, field
@@ -40,6 +41,7 @@ class Answers:
         self.reviews.append((name, review))
         answer = self.by_name.get(name, {})
         answer = answer(review) if callable(answer) else answer
+        answer = await answer if inspect.isawaitable(answer) else answer
         if "sleep" in answer:
             await asyncio.sleep(answer["sleep"])
         if "raw" in answer:

@@ -12,7 +12,7 @@ from lastcall.adapters.webhook.webhook_configuration import WebhookConfiguration
 from lastcall.aio import cancel_and_wait
 from lastcall.errors import NotFound
 from lastcall.guard.controller.withdrawal_controller import WithdrawalController
-from lastcall.manifests import controller, guard
+from lastcall.manifests import controller, guard, guard_webhooks
 from lastcall.manifests.guard_grants import NAME as GUARD
 from lastcall.manifests.labels import NAME as CONTROLLER
 from lastcall.names import SYSTEM_NAMESPACE
@@ -45,14 +45,14 @@ class GuardReplicas:
     """The webhook's side: refuses every deletion, as a guard whose applications never are ready."""
 
     def __init__(self):
-        self.authorities, self.path = "pem", "/review/token"
+        self.authorities, self.token = "pem", "token"
         self.asked = 0
 
     async def call(self, destination, body):
         self.asked += 1
         if destination.bundle != self.authorities:
             raise WebhookUnreachable("tls: failed to verify certificate: x509: certificate signed by unknown authority")
-        if f"{self.path}?" not in destination.url:
+        if f"/review/{self.token}?" not in destination.url:
             return WebhookReply(404, "text/plain", b"not here\n")
         status = {"code": 429, "reason": "TooManyRequests", "message": "held"}
         response = {"uid": json.loads(body)["request"]["uid"], "allowed": False, "status": status}
@@ -80,7 +80,9 @@ class WithdrawalCluster:
         self.guards = self.server.webhooks.caller = GuardReplicas()
         self.admin = Client(InProcessTransport(self.server, ADMIN))
         self.transport = TroubledTransport(self.server, CONTROLLER_USER)
-        self.configuration = WebhookConfiguration(self._client_of(GUARD))
+        self.configuration = WebhookConfiguration(
+            self._client_of(GUARD), VALIDATING_WEBHOOKS, guard_webhooks.CONFIGURATION, path=guard_webhooks.PATH
+        )
         self.choices = guard.GuardChoices(failure_policy=failure_policy)
         self.leader = self.watchdog = None
 
@@ -134,7 +136,7 @@ class WithdrawalCluster:
 
     async def ensure(self):
         """What each replica of the guard does from time to time."""
-        assert await self.configuration.ensure(authorities=self.guards.authorities, path=self.guards.path)
+        assert await self.configuration.ensure(authorities=self.guards.authorities, token=self.guards.token)
 
     async def set_ready(self, number):
         """So many of two replicas are ready."""

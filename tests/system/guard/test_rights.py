@@ -78,6 +78,35 @@ def test_only_the_api_server_has_a_preparation_begun(shop):
     assert held["name"] == "db"
 
 
+def test_new_pods_are_prepared_for_the_api_server_alone(shop):
+    """By the webhook ``lastcall-settle``: the Service's port is declared by nobody."""
+    assert "created" in shop("create namespace web")
+    assert "labeled" in shop("label namespace web lastcall.dev/settle-seconds=3")
+    assert "created" in shop("create service clusterip web --tcp=80 -n web")
+    pod = {**POD, "metadata": {"name": "web", "labels": {"app": "web"}}}
+
+    def created():
+        """Until the guard has told the API server its path and authority, pods stay as they are."""
+        found = json.loads(shop("create --dry-run=server -n web -o json -f -", pod))
+        return found["spec"]["containers"][0].get("lifecycle")
+
+    end = time.monotonic() + 60
+    while not created():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    assert created() == {"preStop": {"sleep": {"seconds": 3}}}
+    [hook] = json.loads(shop("get mutatingwebhookconfiguration lastcall-settle -o json"))["webhooks"]
+    url = hook["clientConfig"]["url"]
+    for path, prepares in ((url, True), ("/settle", False), ("/settle/wrong", False)):
+        assert ("patch" in ask(urljoin(url, path), creation(pod))) is prepares
+
+
+def creation(pod):
+    resource = {"group": "", "version": "v1", "resource": "pods"}
+    request = {"uid": "u", "operation": "CREATE", "resource": resource, "namespace": "web", "object": pod}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
 def ask(url, review):
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE

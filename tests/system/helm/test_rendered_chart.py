@@ -141,6 +141,20 @@ def test_the_guard_is_that_of_the_manifests(values, choices):
         assert rendered[name] == obj, name
 
 
+def test_the_webhook_for_new_pods_is_that_of_the_manifests():
+    values = {"guard": ON, "podPolicies": {"webhook": True, "settleSeconds": 5}}
+    rendered = {key(one): without_marks(one) for one in helm.objects(helm.render(values))}
+    expected = {key(one): one for one in guard_objects(GuardChoices(settle_seconds=5))}
+    assert ("MutatingWebhookConfiguration", "", "lastcall-settle") in expected
+    for name, obj in expected.items():
+        assert name[0] == "Namespace" or rendered[name] == obj, name
+
+
+def test_the_webhook_for_new_pods_needs_the_guard():
+    with pytest.raises(helm.HelmFailed, match=r"podPolicies.webhook: the guard answers .* set guard.enabled=true"):
+        helm.render({"podPolicies": {"webhook": True}})
+
+
 def test_the_policies_for_pods_are_those_of_the_manifests():
     values = {"podPolicies": {"enabled": True, "settleSeconds": 5}}
     rendered = {key(one): without_marks(one) for one in helm.objects(helm.render(values))}
@@ -194,7 +208,7 @@ def test_every_object_is_valid_for_kubernetes(everything):
         *agent_objects(AgentChoices(own_node=True)),
         *controller_objects(ControllerChoices()),
         *pod_policy_objects(),
-        *guard_objects(GuardChoices()),
+        *guard_objects(GuardChoices(settle_seconds=2)),
         *guarded_namespace_objects("shop"),
     ]
     for obj in (*everything, *printed):

@@ -782,6 +782,188 @@
       - impersonate
 {{- end }}
 
+{{- define "lastcall.grants.guard.Off.settle" -}}
+- namespace: ""
+  rules:
+    # the members of guarded applications, read live
+    - apiGroups:
+      - ''
+      resources:
+      - pods
+      verbs:
+      - get
+      - list
+    # whether a namespace is guarded, or being deleted
+    - apiGroups:
+      - ''
+      resources:
+      - namespaces
+      verbs:
+      - get
+    # whether a pod's node exists, is out of service, or shuts down; which addresses are not pods'
+    - apiGroups:
+      - ''
+      resources:
+      - nodes
+      verbs:
+      - get
+      - list
+      - watch
+    # owners of pods
+    - apiGroups:
+      - ''
+      resources:
+      - replicationcontrollers
+      verbs:
+      - get
+    # owners of pods, and how many they want
+    - apiGroups:
+      - apps
+      resources:
+      - statefulsets
+      verbs:
+      - list
+    # the same
+    - apiGroups:
+      - apps
+      resources:
+      - replicasets
+      verbs:
+      - list
+    # the same
+    - apiGroups:
+      - apps
+      resources:
+      - deployments
+      verbs:
+      - list
+    # owners of pods
+    - apiGroups:
+      - apps
+      resources:
+      - daemonsets
+      verbs:
+      - get
+    # owners of pods
+    - apiGroups:
+      - batch
+      resources:
+      - jobs
+      verbs:
+      - get
+    # owners of Jobs
+    - apiGroups:
+      - batch
+      resources:
+      - cronjobs
+      verbs:
+      - get
+    # nothing is prepared while a budget would refuse
+    - apiGroups:
+      - policy
+      resources:
+      - poddisruptionbudgets
+      verbs:
+      - list
+    # what is guarded, and how far it is
+    - apiGroups:
+      - lastcall.dev
+      resources:
+      - guardpolicies
+      verbs:
+      - get
+      - list
+      - watch
+    # requests and preparations are recorded there
+    - apiGroups:
+      - lastcall.dev
+      resources:
+      - guardpolicies/status
+      verbs:
+      - patch
+    # what is held is told on the pod and its owner
+    - apiGroups:
+      - ''
+      resources:
+      - events
+      verbs:
+      - create
+    # the authority of its certificate, and its path
+    - apiGroups:
+      - admissionregistration.k8s.io
+      resources:
+      - validatingwebhookconfigurations
+      resourceNames:
+      - lastcall-guard
+      verbs:
+      - get
+      - update
+    # which new pods get requests
+    - apiGroups:
+      - ''
+      resources:
+      - services
+      verbs:
+      - list
+    # the authority of its certificate, and its path
+    - apiGroups:
+      - admissionregistration.k8s.io
+      resources:
+      - mutatingwebhookconfigurations
+      resourceNames:
+      - lastcall-settle
+      verbs:
+      - get
+      - update
+- namespace: "default"
+  rules:
+    # the API server's addresses
+    - apiGroups:
+      - discovery.k8s.io
+      resources:
+      - endpointslices
+      verbs:
+      - list
+- namespace: "{{ .Release.Namespace }}"
+  rules:
+    # which replica prepares
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      resourceNames:
+      - lastcall-guard
+      verbs:
+      - get
+      - patch
+    # the Lease is made anew if somebody deletes it
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      verbs:
+      - create
+    # the certificate that all replicas serve with
+    - apiGroups:
+      - ''
+      resources:
+      - secrets
+      resourceNames:
+      - lastcall-guard-tls
+      verbs:
+      - get
+      - update
+    # ready pods are deleted in its name
+    - apiGroups:
+      - ''
+      resources:
+      - serviceaccounts
+      resourceNames:
+      - lastcall-guard-releaser
+      verbs:
+      - impersonate
+{{- end }}
+
 {{- define "lastcall.grants.guard.Respond" -}}
 - namespace: ""
   rules:
@@ -913,6 +1095,203 @@
       - evictions/status
       verbs:
       - patch
+- namespace: "default"
+  rules:
+    # the API server's addresses
+    - apiGroups:
+      - discovery.k8s.io
+      resources:
+      - endpointslices
+      verbs:
+      - list
+- namespace: "{{ .Release.Namespace }}"
+  rules:
+    # which replica prepares
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      resourceNames:
+      - lastcall-guard
+      verbs:
+      - get
+      - patch
+    # the Lease is made anew if somebody deletes it
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      verbs:
+      - create
+    # the certificate that all replicas serve with
+    - apiGroups:
+      - ''
+      resources:
+      - secrets
+      resourceNames:
+      - lastcall-guard-tls
+      verbs:
+      - get
+      - update
+    # ready pods are deleted in its name
+    - apiGroups:
+      - ''
+      resources:
+      - serviceaccounts
+      resourceNames:
+      - lastcall-guard-releaser
+      verbs:
+      - impersonate
+{{- end }}
+
+{{- define "lastcall.grants.guard.Respond.settle" -}}
+- namespace: ""
+  rules:
+    # the members of guarded applications, read live
+    - apiGroups:
+      - ''
+      resources:
+      - pods
+      verbs:
+      - get
+      - list
+    # whether a namespace is guarded, or being deleted
+    - apiGroups:
+      - ''
+      resources:
+      - namespaces
+      verbs:
+      - get
+    # whether a pod's node exists, is out of service, or shuts down; which addresses are not pods'
+    - apiGroups:
+      - ''
+      resources:
+      - nodes
+      verbs:
+      - get
+      - list
+      - watch
+    # owners of pods
+    - apiGroups:
+      - ''
+      resources:
+      - replicationcontrollers
+      verbs:
+      - get
+    # owners of pods, and how many they want
+    - apiGroups:
+      - apps
+      resources:
+      - statefulsets
+      verbs:
+      - list
+    # the same
+    - apiGroups:
+      - apps
+      resources:
+      - replicasets
+      verbs:
+      - list
+    # the same
+    - apiGroups:
+      - apps
+      resources:
+      - deployments
+      verbs:
+      - list
+    # owners of pods
+    - apiGroups:
+      - apps
+      resources:
+      - daemonsets
+      verbs:
+      - get
+    # owners of pods
+    - apiGroups:
+      - batch
+      resources:
+      - jobs
+      verbs:
+      - get
+    # owners of Jobs
+    - apiGroups:
+      - batch
+      resources:
+      - cronjobs
+      verbs:
+      - get
+    # nothing is prepared while a budget would refuse
+    - apiGroups:
+      - policy
+      resources:
+      - poddisruptionbudgets
+      verbs:
+      - list
+    # what is guarded, and how far it is
+    - apiGroups:
+      - lastcall.dev
+      resources:
+      - guardpolicies
+      verbs:
+      - get
+      - list
+      - watch
+    # requests and preparations are recorded there
+    - apiGroups:
+      - lastcall.dev
+      resources:
+      - guardpolicies/status
+      verbs:
+      - patch
+    # what is held is told on the pod and its owner
+    - apiGroups:
+      - ''
+      resources:
+      - events
+      verbs:
+      - create
+    # the authority of its certificate, and its path
+    - apiGroups:
+      - admissionregistration.k8s.io
+      resources:
+      - validatingwebhookconfigurations
+      resourceNames:
+      - lastcall-guard
+      verbs:
+      - get
+      - update
+    # the evictions of pods that it guards
+    - apiGroups:
+      - lifecycle.k8s.io
+      resources:
+      - evictions
+      verbs:
+      - list
+      - watch
+    # how far the application is
+    - apiGroups:
+      - lifecycle.k8s.io
+      resources:
+      - evictions/status
+      verbs:
+      - patch
+    # which new pods get requests
+    - apiGroups:
+      - ''
+      resources:
+      - services
+      verbs:
+      - list
+    # the authority of its certificate, and its path
+    - apiGroups:
+      - admissionregistration.k8s.io
+      resources:
+      - mutatingwebhookconfigurations
+      resourceNames:
+      - lastcall-settle
+      verbs:
+      - get
+      - update
 - namespace: "default"
   rules:
     # the API server's addresses
@@ -1124,6 +1503,234 @@
       - pods/eviction
       verbs:
       - create
+- namespace: "default"
+  rules:
+    # the API server's addresses
+    - apiGroups:
+      - discovery.k8s.io
+      resources:
+      - endpointslices
+      verbs:
+      - list
+- namespace: "{{ .Release.Namespace }}"
+  rules:
+    # which replica prepares
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      resourceNames:
+      - lastcall-guard
+      verbs:
+      - get
+      - patch
+    # the Lease is made anew if somebody deletes it
+    - apiGroups:
+      - coordination.k8s.io
+      resources:
+      - leases
+      verbs:
+      - create
+    # the certificate that all replicas serve with
+    - apiGroups:
+      - ''
+      resources:
+      - secrets
+      resourceNames:
+      - lastcall-guard-tls
+      verbs:
+      - get
+      - update
+    # ready pods are deleted in its name
+    - apiGroups:
+      - ''
+      resources:
+      - serviceaccounts
+      resourceNames:
+      - lastcall-guard-releaser
+      verbs:
+      - impersonate
+{{- end }}
+
+{{- define "lastcall.grants.guard.Control.settle" -}}
+- namespace: ""
+  rules:
+    # the members of guarded applications, read live
+    - apiGroups:
+      - ''
+      resources:
+      - pods
+      verbs:
+      - get
+      - list
+    # whether a namespace is guarded, or being deleted
+    - apiGroups:
+      - ''
+      resources:
+      - namespaces
+      verbs:
+      - get
+    # whether a pod's node exists, is out of service, or shuts down; which addresses are not pods'
+    - apiGroups:
+      - ''
+      resources:
+      - nodes
+      verbs:
+      - get
+      - list
+      - watch
+    # owners of pods
+    - apiGroups:
+      - ''
+      resources:
+      - replicationcontrollers
+      verbs:
+      - get
+    # owners of pods, and how many they want
+    - apiGroups:
+      - apps
+      resources:
+      - statefulsets
+      verbs:
+      - list
+    # the same
+    - apiGroups:
+      - apps
+      resources:
+      - replicasets
+      verbs:
+      - list
+    # the same
+    - apiGroups:
+      - apps
+      resources:
+      - deployments
+      verbs:
+      - list
+    # owners of pods
+    - apiGroups:
+      - apps
+      resources:
+      - daemonsets
+      verbs:
+      - get
+    # owners of pods
+    - apiGroups:
+      - batch
+      resources:
+      - jobs
+      verbs:
+      - get
+    # owners of Jobs
+    - apiGroups:
+      - batch
+      resources:
+      - cronjobs
+      verbs:
+      - get
+    # nothing is prepared while a budget would refuse
+    - apiGroups:
+      - policy
+      resources:
+      - poddisruptionbudgets
+      verbs:
+      - list
+    # what is guarded, and how far it is
+    - apiGroups:
+      - lastcall.dev
+      resources:
+      - guardpolicies
+      verbs:
+      - get
+      - list
+      - watch
+    # requests and preparations are recorded there
+    - apiGroups:
+      - lastcall.dev
+      resources:
+      - guardpolicies/status
+      verbs:
+      - patch
+    # what is held is told on the pod and its owner
+    - apiGroups:
+      - ''
+      resources:
+      - events
+      verbs:
+      - create
+    # the authority of its certificate, and its path
+    - apiGroups:
+      - admissionregistration.k8s.io
+      resources:
+      - validatingwebhookconfigurations
+      resourceNames:
+      - lastcall-guard
+      verbs:
+      - get
+      - update
+    # the evictions of pods that it guards
+    - apiGroups:
+      - lifecycle.k8s.io
+      resources:
+      - evictions
+      verbs:
+      - list
+      - watch
+    # how far the application is
+    - apiGroups:
+      - lifecycle.k8s.io
+      resources:
+      - evictions/status
+      verbs:
+      - patch
+    # one for each pod that is to go, with labels and owners
+    - apiGroups:
+      - lifecycle.k8s.io
+      resources:
+      - evictions
+      verbs:
+      - create
+      - get
+      - patch
+    # who requests which eviction
+    - apiGroups:
+      - lifecycle.k8s.io
+      resources:
+      - evictionrequests
+      verbs:
+      - list
+      - watch
+    # what has become of it
+    - apiGroups:
+      - lifecycle.k8s.io
+      resources:
+      - evictionrequests/status
+      verbs:
+      - patch
+    # pods whose other responders are done; budgets and webhooks hold
+    - apiGroups:
+      - ''
+      resources:
+      - pods/eviction
+      verbs:
+      - create
+    # which new pods get requests
+    - apiGroups:
+      - ''
+      resources:
+      - services
+      verbs:
+      - list
+    # the authority of its certificate, and its path
+    - apiGroups:
+      - admissionregistration.k8s.io
+      resources:
+      - mutatingwebhookconfigurations
+      resourceNames:
+      - lastcall-settle
+      verbs:
+      - get
+      - update
 - namespace: "default"
   rules:
     # the API server's addresses

@@ -77,6 +77,41 @@
   - v1beta1
 {{- end }}
 
+{{- define "lastcall.settleWebhooks" -}}
+- name: settle.pods.lastcall.dev
+  clientConfig:
+    service:
+      namespace: lastcall-system
+      name: lastcall-guard
+      port: 443
+  rules:
+  - apiGroups:
+    - ''
+    apiVersions:
+    - v1
+    operations:
+    - CREATE
+    resources:
+    - pods
+    scope: Namespaced
+  namespaceSelector:
+    matchExpressions:
+    - key: lastcall.dev/settle-seconds
+      operator: Exists
+  objectSelector: {}
+  matchConditions:
+  - name: no-mirror-pod
+    expression: '!(''kubernetes.io/config.mirror'' in object.metadata.?annotations.orValue({}))'
+  matchPolicy: Equivalent
+  reinvocationPolicy: IfNeeded
+  failurePolicy: Ignore
+  sideEffects: None
+  timeoutSeconds: 3
+  admissionReviewVersions:
+  - v1
+  - v1beta1
+{{- end }}
+
 {{- define "lastcall.guardProviderRights" -}}
 failurePolicy: Fail
 matchConstraints:

@@ -29,15 +29,15 @@ class MaterialSource(Protocol):
 
 
 class AuthorityTarget(Protocol):
-    """``webhook_configuration.WebhookConfiguration``."""
+    """``webhook_configuration.WebhookConfigurations``."""
 
-    async def ensure(self, *, authorities: str, path: str) -> bool:
-        """Sets path and trusted authorities; False if there is no configuration."""
+    async def ensure(self, *, authorities: str, token: str) -> bool:
+        """Sets the secret part of the path and trusted authorities; False if a configuration is missing."""
         ...
 
 
 class ServingCertificate:
-    """Keeps ``context`` and the webhook configuration as the Secret says. ``path`` precedes the secret part."""
+    """Keeps ``context`` and the webhook configurations as the Secret says."""
 
     def __init__(
         self,
@@ -45,14 +45,11 @@ class ServingCertificate:
         configuration: AuthorityTarget,
         context: ssl.SSLContext,
         clock: Clock,
-        *,
-        path: str,
     ) -> None:
         self._secret = secret
         self._configuration = configuration
         self._context = context
         self._clock = clock
-        self._path = path
         self._material: ServingMaterial | None = None
 
     @property
@@ -89,16 +86,11 @@ class ServingCertificate:
         if found == before:
             return
         if before and found.authorities != before.authorities:
-            await self._configuration.ensure(authorities=found.authorities, path=self._path_of(found))
+            await self._configuration.ensure(authorities=found.authorities, token=found.path_token)
             await self._clock.sleep(PROPAGATION_SECONDS)
         tls.load_certificate(self._context, found.certificate, found.key)
         self._material = found
 
     async def _tell(self) -> bool:
         assert self._material is not None  # it is loaded before
-        return await self._configuration.ensure(
-            authorities=self._material.authorities, path=self._path_of(self._material)
-        )
-
-    def _path_of(self, material: ServingMaterial) -> str:
-        return f"{self._path}/{material.path_token}" if material.path_token else self._path
+        return await self._configuration.ensure(authorities=self._material.authorities, token=self._material.path_token)

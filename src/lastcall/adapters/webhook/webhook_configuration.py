@@ -1,12 +1,13 @@
-"""The guard's ValidatingWebhookConfiguration: where the API server finds it, and whom it trusts."""
+"""The guard's webhook configurations: where the API server finds it, and whom it trusts."""
 
 import base64
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from lastcall.adapters.kube.client import Client
-from lastcall.adapters.kube.resources import VALIDATING_WEBHOOKS, Object
+from lastcall.adapters.kube.resources import ApiResource, Object
 from lastcall.errors import Conflict, NotFound
-from lastcall.model.guard_webhooks import NAME, replace_withdrawn_webhooks, withdrawn_webhooks
+from lastcall.model.guard_webhooks import replace_withdrawn_webhooks, withdrawn_webhooks
 
 
 class WebhookConfiguration:
@@ -15,26 +16,45 @@ class WebhookConfiguration:
     It is never created here, since whoever may create such objects sees and refuses every request of the cluster.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, resource: ApiResource[Object], name: str, *, path: str) -> None:
+        """``path`` is that of its webhooks, which the secret part follows."""
         self._client = client
+        self._resource = resource
+        self._name = name
+        self._path = path
 
-    async def ensure(self, *, authorities: str, path: str) -> bool:
+    async def ensure(self, *, authorities: str, token: str) -> bool:
         """Sets path and trusted authorities (PEM) in all webhooks; False if there is no configuration.
+
+        ``token`` is the secret part of the path, "" for none.
 
         Without authorities the API server trusts those of its own machine. Webhooks that the controller has withdrawn get
         both too, so that the guard is found at once when they come back.
         """
+        path = f"{self._path}/{token}" if token else self._path
         while True:
             try:
-                found = await self._client.get(VALIDATING_WEBHOOKS, NAME)
+                found = await self._client.get(self._resource, self._name)
                 wanted = _with_client(found, authorities, path)
                 if wanted != found:
-                    await self._client.update(VALIDATING_WEBHOOKS, NAME, wanted)
+                    await self._client.update(self._resource, self._name, wanted)
                 return True
             except Conflict:
                 continue
             except NotFound:
                 return False
+
+
+class WebhookConfigurations:
+    """Several of them as one."""
+
+    def __init__(self, configurations: Sequence[WebhookConfiguration]) -> None:
+        self._configurations = configurations
+
+    async def ensure(self, *, authorities: str, token: str) -> bool:
+        """The same for each; False if one is missing."""
+        told = [await one.ensure(authorities=authorities, token=token) for one in self._configurations]
+        return all(told)
 
 
 def _with_client(configuration: Object, authorities: str, path: str) -> Object:
