@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from msgspec import structs
@@ -85,11 +85,12 @@ class CaseBuilder:
     ) -> GatheredCase:
         """Reads the node and its Lease, or reuses ``reading``; lists its pods, or reuses those of ``before``.
 
-        If many nodes are to be read at once, the lowest ``rank`` is read first. A node that the watch does not know
-        (any more) counts as missing.
+        If many nodes are to be read at once, the lowest ``rank`` is read first. A node of which nothing is to be read does
+        not wait for them. A node that the watch does not know (any more) counts as missing.
         """
+        is_read = before is not None and reading.is_recent(self._clock.boottime())
         try:
-            async with self._room.acquire_slot(rank):
+            async with nullcontext() if is_read else self._room.acquire_slot(rank):
                 listed = before.listed if before else self._clock.boottime()
                 node, pods, more = await self._read_node_state(
                     name, reading, tuple(before.pods.values()) if before else None

@@ -64,6 +64,10 @@ class NodeReading:
         old = self._clock.boottime() >= self.asked + LASTS
         return None if node is None or old or not same or seen.has_newer_than(node) else node
 
+    def is_recent(self, now: float) -> bool:
+        """Whether the Node, its Lease and its announcement need not be read at ``now``, unless something was seen since."""
+        return self._node is not None and now < min(self.asked, self._shutdown_asked) + LASTS
+
     async def read_shutdown(self, name: str, observing: ClusterView) -> NodeShutdown | None:
         """A node's shutdown announcement, equally recent; recorded in ``observing``. None without one.
 

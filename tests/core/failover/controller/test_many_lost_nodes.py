@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from support.failover.virtual_cluster import failing_over
 
+from lastcall.adapters.kube.resources import PODS
 from lastcall.failover.controller.ranked_semaphore import RankedSemaphore
 from lastcall.failover.decisions import steps
 
@@ -184,5 +185,22 @@ async def test_a_node_whose_failover_has_begun_is_read_before_those_that_are_onl
     world.nodes.pull(gone)
     await world.until(lambda: world.place() not in (None, gone))
     assert ranks[type(None)] == {1}, "nothing is known of it yet"
-    assert ranks[steps.TaintNode] == {0}
     assert ranks[steps.ForceDelete] == {0}
+
+
+@failing_over(without=WITHOUT)
+async def test_a_node_of_which_nothing_is_to_be_read_does_not_wait_for_those_that_are_read(world):
+    world.start()
+    controller, gone = world.candidates[0].controller, world.place()
+    room = controller._gathering._room = RankedSemaphore(1)
+    write, slots = controller._cluster.update_node, []
+
+    async def writing(*args, **how):
+        if how.get("taints") and not slots:
+            slots.append(room.acquire_slot(0))
+            await slots[0].__aenter__()  # from now on another node is read, for ever
+        return await write(*args, **how)
+
+    controller._cluster.update_node = writing
+    world.nodes.pull(gone)
+    await world.until(lambda: slots and all(one["spec"].get("nodeName") != gone for one in world.cluster.all(PODS)))
