@@ -82,6 +82,7 @@ if TYPE_CHECKING:
 )
 @click.option("--reason", metavar="TEXT", help="Why; others who want the node are told so.")
 @click.option("--surge", is_flag=True, help="Where a budget lets no pod go: one more pod of its workload for a time.")
+@click.option("--eviction-requests", is_flag=True, help="Evict by EvictionRequests, where they are served (alpha).")
 @click.option("--ignore-owners", is_flag=True, help="Also nodes on which another program works.")
 @click.option("--ignore-traffic", is_flag=True, help="Do not wait until no proxy sends requests to the pods.")
 @click.option(
@@ -116,6 +117,7 @@ def command(
     dry_run: str,
     reason: str | None,
     surge: bool,
+    eviction_requests: bool,
     ignore_owners: bool,
     ignore_traffic: bool,
     settle_time: float | None,
@@ -142,6 +144,11 @@ def command(
 
     options.require_stdout()
     _check_usage(nodes, selector, plan=plan, state=state, asks_cluster=bool(kubeconfig or context))
+    if eviction_requests and (disable_eviction or grace_period >= 0):
+        raise click.UsageError(
+            "an EvictionRequest has no grace period, and is an eviction: --eviction-requests "
+            "cannot stand beside --grace-period or --disable-eviction"
+        )
     settings = DrainSettings(
         force=force,
         ignore_daemonsets=ignore_daemonsets,
@@ -176,6 +183,7 @@ def command(
             ignores_traffic=ignore_traffic,
             settle=settle_time,
             surges=surge,
+            requests_evictions=eviction_requests,
         )
         ctx.exit(execute_drain(case, result, request, kubeconfig, context))
     _print_plan(result, found.warnings, output)

@@ -7,6 +7,7 @@ import signal
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime
+from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from lastcall.model.drain_facts import PodName
     from lastcall.model.drain_limits import DrainLimits
     from lastcall.model.label_selector import Matcher
+    from lastcall.ports.drain import PodEvictions
+    from lastcall.ports.node import Clock
+
+log = logging.getLogger(__name__)
 
 INTERRUPTED = 130
 """The exit code after SIGINT or SIGTERM (128 + 2, as a shell has it for Ctrl-C)."""
@@ -50,6 +55,8 @@ class DrainRequest(NamedTuple):
     settle: float | None = None
     """The settle time in seconds; None: it is learnt."""
     surges: bool = False
+    requests_evictions: bool = False
+    """By EvictionRequests, where they are served."""
 
 
 def execute_drain(
@@ -160,13 +167,29 @@ async def _run(client: "Client", case: "DrainCase", plan: "DrainPlan", request: 
                 open_drain_traffic(client, case, view, clock, authority=authority, settle=request.settle)
             )
         observer = traffic.observer if traffic else view
-        run = make_drain_run(client, order, choose=choose, observer=observer, clock=clock)
+        evictions = None
+        if request.requests_evictions:
+            evictions = await opened.enter_async_context(_open_requests(client, clock))
+        run = make_drain_run(client, order, choose=choose, observer=observer, clock=clock, evictions=evictions)
         async with keep_surges(client, case, run, view, clock, begins=request.surges):
             await run.run()
         if traffic:
             await traffic.wait_until_moved()
     _print_end(run)
     return 1 if run.has_failed else 0
+
+
+@contextlib.asynccontextmanager
+async def _open_requests(client: "Client", clock: "Clock") -> "AsyncIterator[PodEvictions | None]":
+    """Evictions by EvictionRequests; None, with a warning, where they are not served."""
+    from lastcall.adapters.kube.drain_cluster import COMPONENT, KubeDrainCluster
+    from lastcall.wiring.eviction_requests import open_requested_evictions
+
+    direct = KubeDrainCluster(client, clock, COMPONENT)
+    async with open_requested_evictions(client, direct, clock, Random()) as evictions:  # noqa: S311 - spreads retries
+        if evictions is None:
+            log.warning("the API server does not serve EvictionRequests: pods are evicted by the Eviction API")
+        yield evictions
 
 
 @contextlib.contextmanager

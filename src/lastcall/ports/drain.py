@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from lastcall.errors import TooManyRequests
 from lastcall.model.base import Facts
 from lastcall.model.drain_facts import DrainNode, DrainPod
 
@@ -71,16 +72,28 @@ class DrainCluster(Protocol):
         """A strategic merge patch of the status."""
         ...
 
-    async def evict_pod(self, namespace: str, name: str, *, uid: str, grace: int | None) -> None:
-        """Asks for the eviction of exactly this pod; TooManyRequests while a budget or a webhook refuses."""
-        ...
-
     async def delete_pod(self, namespace: str, name: str, *, uid: str, grace: int | None) -> None:
         """Deletes exactly this pod; Conflict if it was replaced."""
         ...
 
     async def write_event(self, about: "DrainEvent") -> None:
         """Creates an Event; a failure is logged, since nothing depends on it."""
+        ...
+
+
+class EvictionHeld(TooManyRequests):
+    """The application of the pod is not ready to lose it, as one of its responders says."""
+
+
+class PodEvictions(Protocol):
+    """How a drain asks for evictions."""
+
+    async def evict_pod(self, namespace: str, name: str, *, uid: str, grace: int | None) -> None:
+        """Asks for the eviction of exactly this pod; TooManyRequests while it may not go yet. It may be repeated."""
+        ...
+
+    async def withdraw_eviction(self, namespace: str, name: str, *, uid: str) -> None:
+        """Takes back what ``evict_pod`` has left behind for a pod that stays; a failure is logged."""
         ...
 
 

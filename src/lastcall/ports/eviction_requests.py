@@ -96,7 +96,7 @@ class EvictionRequests(Protocol):
     """What a requester writes of its own. Errors are those of the API client."""
 
     async def create_request(self, namespace: str, name: str, spec: EvictionRequestSpec) -> None:
-        """Creates a request. AlreadyExists if the name is taken."""
+        """Creates a request, which goes with the pod. AlreadyExists if the name is taken."""
         ...
 
     async def find_request(self, namespace: str, name: str) -> EvictionRequest | None:

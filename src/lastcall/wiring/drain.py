@@ -19,6 +19,7 @@ from lastcall.model.drain_facts import DrainNode
 from lastcall.model.drain_limits import DrainLimits
 from lastcall.model.drain_settings import DrainSettings
 from lastcall.model.node_ownership import OwnershipClaim
+from lastcall.ports.drain import PodEvictions
 from lastcall.ports.node import Clock
 
 
@@ -33,9 +34,18 @@ class DrainOrder(NamedTuple):
 
 
 def make_drain_run(
-    client: Client, order: DrainOrder, *, choose: PodChooser, observer: DrainObserver, clock: Clock
+    client: Client,
+    order: DrainOrder,
+    *,
+    choose: PodChooser,
+    observer: DrainObserver,
+    clock: Clock,
+    evictions: PodEvictions | None = None,
 ) -> DrainRun:
-    """A run that has not begun. It goes on with what an earlier run has left on the Nodes."""
+    """A run that has not begun. It goes on with what an earlier run has left on the Nodes.
+
+    ``evictions`` None: by the Eviction API.
+    """
     random = SystemRandom()
     unique = f"{random.getrandbits(48):012x}"
     by, names = find_user(), [node.name for node in order.nodes]
@@ -44,6 +54,7 @@ def make_drain_run(
     claim = OwnershipClaim(f"{COMPONENT}/{by}/{unique}", order.reason)
     parts = DrainParts(
         cluster=cluster,
+        evictions=evictions or cluster,
         ownership=KubeNodeOwnership(client, claim, uids, clock),
         watch=KubeDrainWatch(client, names, clock, random),
         clock=clock,

@@ -262,6 +262,8 @@ def test_a_selector_that_is_none(option):
         (["n1", "--timeout", "soon"], "Invalid value for '--timeout'"),
         (["n1", "--on-timeout", "pray"], "Invalid value for '--on-timeout'"),
         (["n1", "--plan", "--state", "f", "--context", "c"], "--state asks no cluster"),
+        (["n1", "--eviction-requests", "--grace-period", "9"], "an EvictionRequest has no grace period"),
+        (["n1", "--eviction-requests", "--disable-eviction"], "cannot stand beside"),
         (["n1", "--plan", "--grace-period", "soon"], "Invalid value for '--grace-period'"),
         (["n1", "--plan", "--now", "noon"], "Invalid value for '--now'"),
         (["n1", "--plan", "-o", "yaml"], "Invalid value for '-o'"),

@@ -127,10 +127,11 @@ class Recorder:
 class DrainWorld(LabCluster):
     """Three nodes; pods take ``stops_after`` seconds to end."""
 
-    def __init__(self, **kubelet):
+    def __init__(self, *, optional=(), **kubelet):
         super().__init__(
             virtual.VirtualClock(),
             [DisruptionController(), DeploymentController(), ReplicaSetController(), StatefulSetController()],
+            optional=optional,
         )
         self.kubelet = SchedulingKubelet(self, **kubelet)
         self.group = OrderedTaskGroup()
@@ -192,7 +193,9 @@ class DrainWorld(LabCluster):
     def events(self):
         return {event["reason"] for event in self.all(EVENTS) if event["source"].get("component") == COMPONENT}
 
-    async def drain(self, *names, settings=SETTINGS, uncordons=False, reason="", transport=None, limits=None, **more):
+    async def drain(
+        self, *names, settings=SETTINGS, uncordons=False, reason="", transport=None, limits=None, evictions=None, **more
+    ):
         """A run that has not begun, with its recorder and its transport."""
         self.runs += 1
         transport = transport or CountingTransport(self.server)
@@ -203,6 +206,7 @@ class DrainWorld(LabCluster):
         uids = {node.name: node.metadata.uid for node in nodes}
         parts = DrainParts(
             cluster=cluster,
+            evictions=evictions or cluster,
             ownership=KubeNodeOwnership(client, OwnershipClaim(f"run-{self.runs}", reason), uids, self.clock),
             watch=KubeDrainWatch(client, names, self.clock, Random(self.runs)),
             clock=self.clock,

@@ -24,10 +24,12 @@ SERVICE_ACCOUNTS = dict_resource("", "v1", "serviceaccounts")
 class LabCluster:
     """Verbs for tests; everything is in the namespace ``default``."""
 
-    def __init__(self, clock, controllers, seed=1):
+    def __init__(self, clock, controllers, seed=1, *, optional=()):
         self.clock, self.random = clock, Random(seed)
         roles = identities.cluster_roles()
-        self.server = ApiServer(clock, Random(seed), authorization=AuthorizationMode.RBAC, roles=roles)
+        self.server = ApiServer(
+            clock, Random(seed), authorization=AuthorizationMode.RBAC, roles=roles, optional=optional
+        )
         self.client = Client(InProcessTransport(self.server), manager="test")
         writing = identities.client_by_controller(self._controller)
         hands = ClusterApiClient(self._controller(identities.MANAGER), clock, self.random, writing=writing)

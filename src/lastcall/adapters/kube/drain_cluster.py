@@ -1,4 +1,4 @@
-"""``ports.drain.DrainCluster`` at the API server."""
+"""``ports.drain.DrainCluster`` and ``PodEvictions`` at the API server."""
 
 import hashlib
 import logging
@@ -42,8 +42,11 @@ class KubeDrainCluster:
         await self._client.patch(_WRITTEN_NODES, name, patch, subresource="status", kind=STRATEGIC)
 
     async def evict_pod(self, namespace: str, name: str, *, uid: str, grace: int | None) -> None:
-        """``DrainCluster.evict_pod``."""
+        """``PodEvictions.evict_pod``."""
         await self._client.evict(name, namespace=namespace, uid=uid, grace=grace)
+
+    async def withdraw_eviction(self, namespace: str, name: str, *, uid: str) -> None:
+        """``PodEvictions.withdraw_eviction``: a request of the Eviction API leaves nothing behind."""
 
     async def delete_pod(self, namespace: str, name: str, *, uid: str, grace: int | None) -> None:
         """``DrainCluster.delete_pod``."""

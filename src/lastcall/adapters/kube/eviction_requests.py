@@ -203,11 +203,13 @@ class KubeEvictionRequests:
         self._client = client
 
     async def create_request(self, namespace: str, name: str, spec: EvictionRequestSpec) -> None:
-        """``EvictionRequests.create_request``."""
+        """``EvictionRequests.create_request``. The pod owns the request, so that the garbage collector removes it."""
+        pod = spec.target.pod
+        owners = [{"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}] if pod else []
         request = {
             "apiVersion": API_VERSION,
             "kind": "EvictionRequest",
-            "metadata": {"name": name, "namespace": namespace},
+            "metadata": {"name": name, "namespace": namespace, "ownerReferences": owners},
             "spec": _json_object(spec),
         }
         await self._client.create(REQUESTS.with_shape(WrittenObject), request, namespace=namespace)

@@ -14,6 +14,7 @@ from lastcall.errors import (
     Unavailable,
 )
 from lastcall.model.budgets import SEVERAL
+from lastcall.ports.drain import EvictionHeld
 
 _ANOTHER_POD = re.compile(r"UID in (the )?precondition")
 """In the two messages of kube-apiserver about a uid that is not the object's (rest/delete.go, storage/interfaces.go)."""
@@ -36,8 +37,8 @@ def read_answer(error: LastcallError | None) -> PodAnswer:
         return PodAnswer(kind=AnswerKind.FAILED, message=str(error))
     if _waits(error):
         after = error.retry_after if isinstance(error, TooManyRequests) else None
-        by_webhook = isinstance(error, ApiFailure) and error.is_by_webhook
-        return PodAnswer(kind=AnswerKind.REFUSED, message=_whole_text(error), retry_after=after, by_webhook=by_webhook)
+        held = isinstance(error, EvictionHeld) or (isinstance(error, ApiFailure) and error.is_by_webhook)
+        return PodAnswer(kind=AnswerKind.REFUSED, message=_whole_text(error), retry_after=after, is_held=held)
     return PodAnswer(kind=AnswerKind.FAILED, message=str(error))
 
 

@@ -131,8 +131,8 @@ def _choose_pods(course: DrainCourse, pods: Iterable[PodProgress], now: float) -
     """Those that may be asked for now, one of each workload in turn, so that its budgets go on side by side.
 
     A budget that refuses one pod of a workload refuses the others too. So as long as the last answer for a workload
-    was a refusal, one pod of it is asked for at a time: the one whose turn is longest ago. A pod that a webhook holds
-    is asked for on its own, because its guard counts the requests for each pod.
+    was a refusal, one pod of it is asked for at a time: the one whose turn is longest ago. A pod that a webhook or
+    a responder holds is asked for on its own, because its guard counts the requests for each pod.
     """
     groups: dict[str, list[PodProgress]] = defaultdict(list)
     for pod in pods:

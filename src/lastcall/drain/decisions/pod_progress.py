@@ -63,7 +63,7 @@ class PodProgress(Facts, frozen=True):
     refusal: str = ""
     """What the last answer said, if it was a refusal."""
     is_held: bool = False
-    """The last answer was a webhook's."""
+    """The last answer was a webhook's or a responder's."""
     accepted_at: float | None = None
     forced_at: float | None = None
     """When the policy at the end of the time has deleted it."""
@@ -84,12 +84,12 @@ class AnswerKind(Enum):
 
 
 class PodAnswer(Facts, frozen=True):
-    """An answer. ``retry_after`` are the seconds that it asks for; ``by_webhook``: a webhook has refused."""
+    """An answer. ``retry_after`` are the seconds that it asks for; ``is_held``: a webhook or a responder has refused."""
 
     kind: AnswerKind
     message: str = ""
     retry_after: float | None = None
-    by_webhook: bool = False
+    is_held: bool = False
 
 
 def choose_targets(
@@ -128,7 +128,7 @@ def is_guarded(pod: DrainPod) -> bool:
 
 def apply_answer(progress: PodProgress, answer: PodAnswer, *, forced: bool, now: float) -> PodProgress:
     """The progress after an answer that arrived at ``now``; ``forced``: to a deletion by the policy."""
-    known = replace(progress, is_held=answer.by_webhook, refusal="")
+    known = replace(progress, is_held=answer.is_held, refusal="")
     match answer.kind:
         case AnswerKind.ACCEPTED:
             return replace(known, accepted_at=now, forced_at=now if forced else known.forced_at)

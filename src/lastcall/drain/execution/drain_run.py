@@ -38,7 +38,7 @@ from lastcall.drain.execution.seen_pods import PodSight
 from lastcall.errors import LastcallError
 from lastcall.model.base import Facts
 from lastcall.model.drain_facts import DrainNode
-from lastcall.ports.drain import DrainCluster, DrainEvent, DrainWatch, NodeOwner, NodeOwnership
+from lastcall.ports.drain import DrainCluster, DrainEvent, DrainWatch, NodeOwner, NodeOwnership, PodEvictions
 from lastcall.ports.node import Clock
 
 _F = TypeVar("_F", NodeProgress, PodProgress)
@@ -61,6 +61,7 @@ class DrainParts(Facts, frozen=True):
     """The outside of a run."""
 
     cluster: DrainCluster
+    evictions: PodEvictions
     ownership: NodeOwnership
     watch: DrainWatch
     clock: Clock
@@ -302,8 +303,15 @@ class DrainRun:
 
     def _fail(self, target: PodTarget, why: str) -> None:
         self._set_pod(target, failure=why)
+        self._tell_failed(target, why)
+
+    def _tell_failed(self, target: PodTarget, why: str) -> None:
         self._observer.tell_failed(target, why)
         self._start_event(target, names.E_EVICTION_FAILED, why, is_warning=True)
+        self._requests.start(self._withdraw(target), f"withdraw {target.key}")
+
+    async def _withdraw(self, target: PodTarget) -> None:
+        await self._parts.evictions.withdraw_eviction(target.namespace, target.name, uid=target.uid)
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
@@ -317,13 +325,13 @@ class DrainRun:
         self._requests.start(self._request(step), f"ask for {step.target.key}")
 
     async def _request(self, step: EvictPod | DeletePod) -> None:
-        target, cluster, failure = step.target, self._parts.cluster, None
+        target, failure = step.target, None
         try:
             if isinstance(step, EvictPod):
                 grace = self.course.settings.grace_period
-                await cluster.evict_pod(target.namespace, target.name, uid=target.uid, grace=grace)
+                await self._parts.evictions.evict_pod(target.namespace, target.name, uid=target.uid, grace=grace)
             else:
-                await cluster.delete_pod(target.namespace, target.name, uid=target.uid, grace=step.grace)
+                await self._parts.cluster.delete_pod(target.namespace, target.name, uid=target.uid, grace=step.grace)
         except LastcallError as error:
             failure = error
         self._hear(step, failure)
@@ -340,8 +348,7 @@ class DrainRun:
             seconds = RETRY_SECONDS if answer.retry_after is None else answer.retry_after
             self._observer.tell_refused(target, answer.message, seconds)
         elif answer.kind is AnswerKind.FAILED:
-            self._observer.tell_failed(target, answer.message)
-            self._start_event(target, names.E_EVICTION_FAILED, answer.message, is_warning=True)
+            self._tell_failed(target, answer.message)
         self._changed.set()
 
     def _open_workload(self, owner: str) -> None:
@@ -381,9 +388,13 @@ class DrainRun:
         spent = self._seconds_before() + self._clock.boottime() - self._begun
         uncordons = self._uncordons and not interrupted
         unfinished = [node.name for node in self.course.nodes if node.outcome is None]
+        for pod in self.course.pods or ():
+            if self.course.is_here(pod):
+                self._requests.start(self._withdraw(pod.target), f"withdraw {pod.target.key}")
         took = await asyncio.gather(
             *(self._writer.finish(name, state, why, spent=spent, uncordon=uncordons) for name in unfinished)
         )
+        await self._requests.join()
         for name in (name for name, uncordoned in zip(unfinished, took, strict=True) if uncordoned):
             self._observer.tell_uncordoned(name)
 

@@ -6,6 +6,7 @@ from lastcall import errors
 from lastcall.drain.decisions.eviction_answers import read_answer
 from lastcall.drain.decisions.pod_progress import AnswerKind
 from lastcall.model.budgets import SEVERAL, VIOLATED
+from lastcall.ports.drain import EvictionHeld
 
 TERMINATING = {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]}
 NEEDS = {
@@ -25,6 +26,7 @@ TABLE = {
     "changed meanwhile": (errors.Conflict("the object has been modified", code=409), AnswerKind.REFUSED),
     "a budget": (errors.TooManyRequests(VIOLATED, code=429, details=NEEDS), AnswerKind.REFUSED),
     "a guard": (errors.TooManyRequests(HELD, code=429), AnswerKind.REFUSED),
+    "a responder": (EvictionHeld("its responder has its turn"), AnswerKind.REFUSED),
     "a webhook that says no": (errors.RequestRefused(HELD, code=400), AnswerKind.FAILED),
     "a webhook that is away": (
         errors.ApiUnavailable('failed calling webhook "x": EOF', code=500),
@@ -58,6 +60,8 @@ def test_a_time_that_the_server_asks_for():
     assert read_answer(TABLE["a budget"][0]).retry_after is None
 
 
-@pytest.mark.parametrize(("name", "held"), [("a guard", True), ("a webhook that is away", True), ("a budget", False)])
+@pytest.mark.parametrize(
+    ("name", "held"), [("a guard", True), ("a responder", True), ("a webhook that is away", True), ("a budget", False)]
+)
 def test_whether_a_webhook_holds(name, held):
-    assert read_answer(TABLE[name][0]).by_webhook is held
+    assert read_answer(TABLE[name][0]).is_held is held

@@ -254,7 +254,7 @@ class Story:
         assert forced or all(self.is_failed(name) for name, one in self.world.items() if one in others)
         if facts["held"]:
             assert not (forced and step.grace == FORCE_GRACE and self.knows_guard(step.target)), "never past a guard"
-            answer = PodAnswer(kind=AnswerKind.REFUSED, message="held", by_webhook=True)
+            answer = PodAnswer(kind=AnswerKind.REFUSED, message="held", is_held=True)
         elif facts["fails"]:
             answer = PodAnswer(kind=AnswerKind.FAILED, message="no")
         elif facts["refusals"] and not forced:

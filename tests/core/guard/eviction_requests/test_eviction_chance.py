@@ -23,9 +23,11 @@ async def change_minds(world, random, until):
             continue
         pod = random.choice([*world.pods.values()])
         try:
-            await random.choice([world.requester.request, world.requester.request, world.requester.withdraw])(pod)
+            await random.choice([world.requester.request, world.requester.request, world.requester.withdraw])(
+                pod.metadata
+            )
             if random.random() < 0.1:
-                await world.requester.forget(pod)
+                await world.requester.forget(pod.metadata)
                 await world.collect_garbage()
         except LastcallError:
             continue  # the object was changed meanwhile
@@ -86,7 +88,7 @@ async def settle(world, random):
     """All is wanted, or nothing, and both come to an end."""
     wanted = random.random() < 0.5
     for pod in list(world.pods.values()):
-        await (world.requester.request if wanted else world.requester.withdraw)(pod)
+        await (world.requester.request if wanted else world.requester.withdraw)(pod.metadata)
     uids = {pod.metadata.uid for pod in world.pods.values()}
     for _ in range(400):
         await world.sleep(10)

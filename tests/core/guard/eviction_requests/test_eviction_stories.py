@@ -51,7 +51,7 @@ def test_a_guarded_pod_is_held_while_its_application_prepares_and_evicted_when_i
     async def story(world):
         world.application.seconds = 100
         pod = world.pods["db-1"]
-        await world.requester.request(pod)
+        await world.requester.request(pod.metadata)
         await world.sleep(60)
         assert not world.tries
         [eviction] = await world.read_evictions()
@@ -81,10 +81,10 @@ def test_a_withdrawn_request_tells_the_application_and_the_pod_stays():
     async def story(world):
         world.application.seconds = 100
         pod = world.pods["db-1"]
-        await world.requester.request(pod)
+        await world.requester.request(pod.metadata)
         await world.sleep(30)
         assert world.application.moves
-        await world.requester.withdraw(pod)
+        await world.requester.withdraw(pod.metadata)
         await world.sleep(15)
         conditions, states, of_request = await outcome(world)
         assert conditions == of_request == {"Failed": "CanceledDueToNoRequesters"}
@@ -101,11 +101,11 @@ def test_an_eviction_that_is_gone_is_abandoned_too(how):
     async def story(world):
         world.application.seconds = 1000
         pod = world.pods["db-1"]
-        await world.requester.request(pod)
+        await world.requester.request(pod.metadata)
         await world.sleep(30)
         if how == "deleted-while-nobody-leads":
             await world.kill_leader()
-        await world.requester.forget(pod)
+        await world.requester.forget(pod.metadata)
         await world.collect_garbage()
         if world.leader is None:
             world.lead()
@@ -119,11 +119,11 @@ def test_a_wish_after_a_withdrawal_is_carried_out():
     async def story(world):
         pod = world.pods["db-1"]
         world.application.seconds = 20
-        await world.requester.request(pod)
+        await world.requester.request(pod.metadata)
         await world.sleep(10)
-        await world.requester.withdraw(pod)
+        await world.requester.withdraw(pod.metadata)
         await world.sleep(10)
-        await world.requester.request(pod)
+        await world.requester.request(pod.metadata)
         await world.sleep(60)
         assert [one.metadata.name for one in await world.read_evictions()] == ["pod-1-db-1", "pod-2-db-1"]
         assert true_conditions((await world.read_requests())[0]) == {"TargetEvicted": "PodDeleted"}
@@ -134,7 +134,7 @@ def test_a_wish_after_a_withdrawal_is_carried_out():
 def test_an_application_that_cannot_prepare_is_held_for_ever_and_the_guard_keeps_its_turn():
     async def story(world):
         world.application.is_frozen = True
-        await world.requester.request(world.pods["db-1"])
+        await world.requester.request(world.pods["db-1"].metadata)
         await world.sleep(3 * HEARTBEAT_SECONDS)
         conditions, states, _ = await outcome(world)
         assert (conditions, states[GUARD_RESPONDER]) == ({}, "Active")
@@ -150,7 +150,7 @@ def test_a_guard_that_is_away_is_passed_over_after_twenty_minutes_and_its_webhoo
     async def story(world):
         world.application.seconds = 30
         world.application.is_frozen = True
-        await world.requester.request(world.pods["db-1"])
+        await world.requester.request(world.pods["db-1"].metadata)
         await world.sleep(30)
         await world.kill_leader()
         await world.sleep(HEARTBEAT_SECONDS - 60)
@@ -173,7 +173,7 @@ def test_a_guard_that_is_away_is_passed_over_after_twenty_minutes_and_its_webhoo
 
 def test_two_members_that_are_to_go_at_once_go_one_after_the_other():
     async def story(world):
-        await asyncio.gather(*(world.requester.request(world.pods[name]) for name in ("db-0", "db-2")))
+        await asyncio.gather(*(world.requester.request(world.pods[name].metadata) for name in ("db-0", "db-2")))
         await world.sleep(25)
         assert len(world.went) == 1
         waiting = [one for one in await world.read_evictions() if not one.is_over]
@@ -189,12 +189,12 @@ def test_a_budget_that_refuses_is_asked_again_and_a_withdrawal_undoes_the_prepar
     async def story(world):
         world.budget = "Cannot evict pod as it would violate the pod's disruption budget."
         pod = world.pods["db-1"]
-        await world.requester.request(pod)
+        await world.requester.request(pod.metadata)
         await world.sleep(300)
         assert 4 <= len(world.tries) <= 10, "its backoff grows"
         [eviction] = await world.read_evictions()
         assert "disruption budget" in eviction.find_progress(EVICTOR).message
-        await world.requester.withdraw(pod)
+        await world.requester.withdraw(pod.metadata)
         await world.sleep(15)
         assert (await outcome(world))[1] == {GUARD_RESPONDER: "Completed", EVICTOR: "Canceled"}
         assert world.calls("cancel") == [pod.metadata.uid]
@@ -204,7 +204,7 @@ def test_a_budget_that_refuses_is_asked_again_and_a_withdrawal_undoes_the_prepar
 
 def test_a_pod_without_the_responder_is_evicted_by_the_api_alone_which_the_webhook_holds():
     async def story(world):
-        await world.requester.request(world.pods["db-1"])
+        await world.requester.request(world.pods["db-1"].metadata)
         await world.sleep(60)
         assert (await outcome(world))[0] == {"TargetEvicted": "PodDeleted"}
 
@@ -219,10 +219,10 @@ def test_the_rights_are_those_that_are_used_and_the_objects_those_of_kubernetes(
     stored = []
 
     async def story(world):
-        await world.requester.request(world.pods["db-0"])
-        await world.requester.request(world.pods["db-1"])
+        await world.requester.request(world.pods["db-0"].metadata)
+        await world.requester.request(world.pods["db-1"].metadata)
         await world.sleep(20)
-        await world.requester.withdraw(world.pods["db-1"])
+        await world.requester.withdraw(world.pods["db-1"].metadata)
         await world.sleep(60)
         for resource, kind in ((EVICTIONS, "Eviction"), (REQUESTS, "EvictionRequest")):
             found = (await world.client.list(resource.with_shape(dict))).items

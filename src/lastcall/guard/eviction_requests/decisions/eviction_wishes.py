@@ -1,7 +1,7 @@
 """The EvictionRequests of one requester (pure)."""
 
 from lastcall.model.eviction_requests import EvictionIntent, EvictionRequestSpec, EvictionTarget, TargetPod
-from lastcall.model.pods import Pod
+from lastcall.model.pods import ObjectMetadata
 
 
 def name_request(requester: str, uid: str) -> str:
@@ -9,7 +9,7 @@ def name_request(requester: str, uid: str) -> str:
     return f"{requester.replace('/', '.')}-{uid}"
 
 
-def make_spec(requester: str, pod: Pod) -> EvictionRequestSpec:
+def make_spec(requester: str, pod: ObjectMetadata) -> EvictionRequestSpec:
     """That this pod, and no later one of its name, be evicted."""
-    target = EvictionTarget(pod=TargetPod(name=pod.metadata.name, uid=pod.metadata.uid))
+    target = EvictionTarget(pod=TargetPod(name=pod.name, uid=pod.uid))
     return EvictionRequestSpec(target=target, requester=requester, intent=EvictionIntent.EVICTION)
