@@ -68,6 +68,23 @@ async def test_one_owner_at_a_time(cluster, node):
         await cluster.client.get(LEASES, f"node-{name}", namespace=DRAINS_NAMESPACE)
 
 
+async def test_one_node_of_several_is_released(cluster, node):
+    second = await make_node(cluster)
+    names = sorted(one["metadata"]["name"] for one in (node, second))
+    uids = {one["metadata"]["name"]: one["metadata"]["uid"] for one in (node, second)}
+    one = KubeNodeOwnership(cluster.client, OwnershipClaim("one", ""), uids, SystemClock())
+    assert isinstance(await one.take(names), OwnershipTaken)
+    await one.release([names[0]])
+    assert isinstance(
+        await claim(cluster, node if node["metadata"]["name"] == names[0] else second, "other").take([names[0]]),
+        OwnershipTaken,
+    )
+    lease = await cluster.client.get(LEASES, f"node-{names[1]}", namespace=DRAINS_NAMESPACE)
+    assert lease["spec"]["holderIdentity"] == "one"
+    await one.release()
+    await cluster.client.delete(NODES, second["metadata"]["name"])
+
+
 async def test_a_cancelled_take_holds_nothing(cluster, node):
     name = node["metadata"]["name"]
     one, other = claim(cluster, node), claim(cluster, node, "other")

@@ -156,7 +156,9 @@ async def _run(client: "Client", case: "DrainCase", plan: "DrainPlan", request: 
     if case.facts.daemon_sets is not None:
         daemon_sets = {(one.metadata.namespace, one.metadata.name) for one in case.facts.daemon_sets}
     facts = FilterFacts(case.settings, datetime.fromtimestamp(clock.wall(), UTC), daemon_sets)
-    order = DrainOrder(case.nodes, case.settings, request.limits, request.reason, request.uncordons)
+    order = DrainOrder(
+        case.nodes, case.settings, request.limits, request.reason, request.uncordons, request.ignores_owners
+    )
     choose = make_chooser(facts, case.facts.dns, request.selects)
     async with contextlib.AsyncExitStack() as opened:
         opened.enter_context(_show_warnings(view))

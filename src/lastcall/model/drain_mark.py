@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from lastcall.model.base import Facts, Time
+from lastcall.model.foreign_text import plain_text
 from lastcall.names import DRAIN_MARK
 
 
@@ -21,6 +22,12 @@ class DrainMark(Facts, frozen=True):
     cordoned: bool
     reason: str = ""
     spent: int = 0
+
+
+def describe_drain(mark: DrainMark) -> str:
+    """Who drains the node, since when and why; the subject of the sentence is the person."""
+    since = mark.since.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return plain_text(f"{mark.by} drains it since {since}" + (f" ({mark.reason})" if mark.reason else ""))
 
 
 def read_drain_mark(annotations: Mapping[str, str] | None) -> DrainMark | None:

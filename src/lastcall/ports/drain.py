@@ -52,8 +52,8 @@ class NodeOwnership(Protocol):
         """Renews what was taken until somebody else has it, whom it returns. Failures are logged and tried again."""
         ...
 
-    async def release(self) -> None:
-        """Releases what is held; failures are logged, and the Leases expire."""
+    async def release(self, nodes: Iterable[str] | None = None) -> None:
+        """Releases these nodes, or all; failures are logged, and the Leases expire."""
         ...
 
 

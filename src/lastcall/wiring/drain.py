@@ -24,13 +24,17 @@ from lastcall.ports.node import Clock
 
 
 class DrainOrder(NamedTuple):
-    """What is asked for. ``reason`` is a person's; ``uncordons``: a drain that fails takes its cordon back."""
+    """What is asked for. ``reason`` is a person's; ``uncordons``: a drain that fails takes its cordon back.
+
+    ``ignores_owners``: other programs that work on a node are passed by, but not other drains.
+    """
 
     nodes: Sequence[DrainNode]
     settings: DrainSettings
     limits: DrainLimits
     reason: str = ""
     uncordons: bool = False
+    ignores_owners: bool = False
 
 
 def make_drain_run(
@@ -55,7 +59,7 @@ def make_drain_run(
     parts = DrainParts(
         cluster=cluster,
         evictions=evictions or cluster,
-        ownership=KubeNodeOwnership(client, claim, uids, clock),
+        ownership=KubeNodeOwnership(client, claim, uids, clock, ignores_others=order.ignores_owners),
         watch=KubeDrainWatch(client, names, clock, random),
         clock=clock,
         observer=observer,

@@ -193,51 +193,74 @@ class DrainWorld(LabCluster):
     def events(self):
         return {event["reason"] for event in self.all(EVENTS) if event["source"].get("component") == COMPONENT}
 
-    async def drain(
-        self, *names, settings=SETTINGS, uncordons=False, reason="", transport=None, limits=None, evictions=None, **more
-    ):
-        """A run that has not begun, with its recorder and its transport."""
+    async def drain(self, *names, **how):
+        """A run that has not begun, with its recorder and its transport (``prepare_drain``)."""
         self.runs += 1
-        transport = transport or CountingTransport(self.server)
-        client = Client(transport, manager=COMPONENT)
-        cluster = KubeDrainCluster(client, self.clock, "test")
-        nodes = [await cluster.read_node(name) for name in names]
-        recorder = Recorder()
-        uids = {node.name: node.metadata.uid for node in nodes}
-        parts = DrainParts(
-            cluster=cluster,
-            evictions=evictions or cluster,
-            ownership=KubeNodeOwnership(client, OwnershipClaim(f"run-{self.runs}", reason), uids, self.clock),
-            watch=KubeDrainWatch(client, names, self.clock, Random(self.runs)),
-            clock=self.clock,
-            observer=recorder,
-        )
-        mark = new_mark(f"id-{self.runs}", f"admin-{self.runs}", reason, self.clock.wall())
-        facts = FilterFacts(settings, datetime.fromtimestamp(self.clock.wall(), UTC))
-        course = DrainCourse(
-            settings=settings,
-            limits=limits or DrainLimits(**more),
-            nodes=tuple(NodeProgress(name=name) for name in names),
-        )
-        run = DrainRun(
-            course,
-            nodes,
-            parts,
-            writer=NodeWriter(cluster, mark, self.clock),
-            choose=make_chooser(facts, ()),
-            uncordons=uncordons,
-        )
-        run.recorder, run.transport = recorder, transport
-        return run
+        return await prepare_drain(self.server, self.clock, *names, number=self.runs, **how)
 
-    @contextlib.asynccontextmanager
-    async def running(self, run):
-        """The run, meanwhile; it is cancelled at the end of the block if it has not ended."""
-        task = asyncio.create_task(run.run(), name="drain")
-        try:
-            yield task
-        finally:
-            await cancel_and_wait(task)
+    def running(self, run):
+        """``drain_running``."""
+        return drain_running(run)
+
+
+async def prepare_drain(
+    server,
+    clock,
+    *names,
+    number=1,
+    settings=SETTINGS,
+    uncordons=False,
+    reason="",
+    transport=None,
+    limits=None,
+    evictions=None,
+    ignores_others=False,
+    **more,
+):
+    """A run of ``admin-NUMBER`` that has not begun, with its recorder and its transport."""
+    transport = transport or CountingTransport(server)
+    client = Client(transport, manager=COMPONENT)
+    cluster = KubeDrainCluster(client, clock, "test")
+    nodes = [await cluster.read_node(name) for name in names]
+    recorder = Recorder()
+    uids = {node.name: node.metadata.uid for node in nodes}
+    parts = DrainParts(
+        cluster=cluster,
+        evictions=evictions or cluster,
+        ownership=KubeNodeOwnership(
+            client, OwnershipClaim(f"run-{number}", reason), uids, clock, ignores_others=ignores_others
+        ),
+        watch=KubeDrainWatch(client, names, clock, Random(number)),
+        clock=clock,
+        observer=recorder,
+    )
+    mark = new_mark(f"id-{number}", f"admin-{number}", reason, clock.wall())
+    facts = FilterFacts(settings, datetime.fromtimestamp(clock.wall(), UTC))
+    course = DrainCourse(
+        settings=settings,
+        limits=limits or DrainLimits(**more),
+        nodes=tuple(NodeProgress(name=name) for name in names),
+    )
+    run = DrainRun(
+        course,
+        nodes,
+        parts,
+        writer=NodeWriter(cluster, mark, clock),
+        choose=make_chooser(facts, ()),
+        uncordons=uncordons,
+    )
+    run.recorder, run.transport = recorder, transport
+    return run
+
+
+@contextlib.asynccontextmanager
+async def drain_running(run):
+    """The run, meanwhile; it is cancelled at the end of the block if it has not ended."""
+    task = asyncio.create_task(run.run(), name="drain")
+    try:
+        yield task
+    finally:
+        await cancel_and_wait(task)
 
 
 def is_ready(pod):

@@ -38,13 +38,27 @@ class _Place(NamedTuple):
 
 
 class KubeNodeOwnership:
-    """Needs get, create, update and delete on Leases in both namespaces, and get on these. ``uids`` are the Nodes'."""
+    """Needs get, create, update and delete on Leases in both namespaces, and get on these. ``uids`` are the Nodes'.
 
-    def __init__(self, client: Client, claim: OwnershipClaim, uids: Mapping[str, str], clock: Clock) -> None:
+    With ``ignores_others`` medik8s' Leases are neither asked nor taken.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        claim: OwnershipClaim,
+        uids: Mapping[str, str],
+        clock: Clock,
+        *,
+        ignores_others: bool = False,
+    ) -> None:
         self._client, self._claim, self._uids, self._clock = client, claim, uids, clock
+        self._namespaces = (DRAINS_NAMESPACE,) if ignores_others else (DRAINS_NAMESPACE, MEDIK8S_LEASES)
         self._held: dict[_Place, NodeLease] = {}
         self._spent: dict[str, float] = {}
         self._renewed = 0.0
+        self._writing = asyncio.Lock()
+        """Renewals and releases of one Lease do not meet."""
 
     async def take(self, nodes: Iterable[str]) -> OwnershipTaken | NodeOwner:
         """``NodeOwnership.take``."""
@@ -87,15 +101,17 @@ class KubeNodeOwnership:
             else:
                 self._renewed = begun
 
-    async def release(self) -> None:
-        """``NodeOwnership.release``."""
-        for place, lease in sorted(self._held.items()):
-            try:
-                async with timeout(RENEW_SECONDS / 2):
-                    await self._delete(place, lease)
-            except (LastcallError, TimeoutError) as error:
-                log.warning("Lease %s/%s has to expire: %s", place.namespace, lease_name(place.node), error)
-        self._held.clear()
+    async def release(self, nodes: Iterable[str] | None = None) -> None:
+        """``NodeOwnership.release``. A renewal that is under way does not make the Lease again."""
+        chosen = None if nodes is None else frozenset(nodes)
+        async with self._writing:
+            for place in sorted(one for one in self._held if chosen is None or one.node in chosen):
+                lease = self._held.pop(place)
+                try:
+                    async with timeout(RENEW_SECONDS / 2):
+                        await self._delete(place, lease)
+                except (LastcallError, TimeoutError) as error:
+                    log.warning("Lease %s/%s has to expire: %s", place.namespace, lease_name(place.node), error)
 
     async def _delete(self, place: _Place, lease: NodeLease) -> None:
         name, namespace = lease_name(place.node), place.namespace
@@ -116,7 +132,7 @@ class KubeNodeOwnership:
     async def _find_namespaces(self) -> tuple[list[str], list[str]]:
         """The namespaces that exist; a cluster without lastcall's records no ownership."""
         found, warnings = [], []
-        for name in (DRAINS_NAMESPACE, MEDIK8S_LEASES):
+        for name in self._namespaces:
             try:
                 await self._client.get(_NAMESPACES, name)
                 found.append(name)
@@ -150,8 +166,8 @@ class KubeNodeOwnership:
 
     async def _renew(self, place: _Place) -> NodeOwner | None:
         """Renews one Lease; returns who has it instead. One that somebody has deleted is made again."""
-        async with timeout(RENEW_SECONDS / 2):
-            if await self._write(place, self._held[place]):
+        async with self._writing, timeout(RENEW_SECONDS / 2):
+            if place not in self._held or await self._write(place, self._held[place]):
                 return None
             now = await self._read(place)
             if now is None or now.holder == self._claim.holder:

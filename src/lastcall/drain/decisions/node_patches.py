@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from lastcall import names
 from lastcall.model.drain_facts import DrainNode
 from lastcall.model.drain_mark import DrainMark, read_drain_mark, write_drain_mark
+from lastcall.model.failover_mark import describe_failover
 from lastcall.model.pods import StatusCondition
 
 Patch = dict[str, Any]
@@ -41,16 +42,21 @@ INTERRUPTED = NodeReport(names.DRAIN_INTERRUPTED)
 UNCORDONED = NodeReport(names.DRAIN_UNCORDONED)
 
 
-def find_trouble(node: DrainNode) -> str:
-    """Why the node cannot be drained: nothing would confirm the end of its pods. "" if it can."""
+def find_trouble(node: DrainNode, *, known_failover: str = "") -> str:
+    """Why the node cannot be drained: nothing would confirm the end of its pods, or it is failed over. "" if it can.
+
+    ``known_failover`` is what ``describe_failover`` said before a drain that passes owners by.
+    """
+    failover = describe_failover(node.metadata.annotations)
     if node.find_taint(names.OUT_OF_SERVICE):
-        return f"it has the taint {names.OUT_OF_SERVICE}: its machine is off, and its pods are removed by failover"
+        who = f"; {failover}" if failover else ""
+        return f"it has the taint {names.OUT_OF_SERVICE}: its machine is off, and its pods are removed by failover{who}"
     if node.readiness not in ("", "True"):
-        return (
-            f"it is not ready (Ready={node.readiness}), so nothing confirms the end of its pods: "
+        whose = failover or (
             "a lost node is a matter of lastcall controller, or of a person who knows that its machine is off"
         )
-    return ""
+        return f"it is not ready (Ready={node.readiness}), so nothing confirms the end of its pods: {whose}"
+    return f"{failover}: a node under failover is left to it" if failover != known_failover else ""
 
 
 def begin_mark(node: DrainNode, new: DrainMark) -> DrainMark:

@@ -38,6 +38,7 @@ from lastcall.drain.execution.seen_pods import PodSight
 from lastcall.errors import LastcallError
 from lastcall.model.base import Facts
 from lastcall.model.drain_facts import DrainNode
+from lastcall.model.failover_mark import describe_failover
 from lastcall.ports.drain import DrainCluster, DrainEvent, DrainWatch, NodeOwner, NodeOwnership, PodEvictions
 from lastcall.ports.node import Clock
 
@@ -84,6 +85,7 @@ class DrainRun:
         self.course = course
         self._nodes, self._parts, self._writer, self._choose, self._uncordons = nodes, parts, writer, choose, uncordons
         self._clock, self._observer = parts.clock, parts.observer
+        self._failovers = {one.name: describe_failover(one.metadata.annotations) for one in nodes}
         self._sight = PodSight(parts.clock, ignores_opt_outs=course.settings.ignore_opt_outs)
         self._begun = self._clock.boottime()
         self._spent: Mapping[str, float] = {}
@@ -193,7 +195,7 @@ class DrainRun:
             known = self.course.node(node.name)
             if known.trouble or known.outcome is not None:
                 continue
-            trouble = node_patches.find_trouble(node)
+            trouble = node_patches.find_trouble(node, known_failover=self._failovers[node.name])
             if not trouble and known.is_cordoned and not node.spec.unschedulable:
                 trouble = "somebody else has uncordoned it"
             if trouble:
@@ -298,6 +300,7 @@ class DrainRun:
         message = self._criteria if is_drained else step.why
         if await self._writer.finish(step.node, state, message, spent=0, uncordon=uncordons):
             self._observer.tell_uncordoned(step.node)
+        await self._parts.ownership.release([step.node])
         self._set_node(step.node, outcome=step.outcome)
         self._observer.tell_finished(step.node, step.outcome, step.why)
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from lastcall.drain.planning.drain_case import DrainCase, DrainNote
 from lastcall.model.drain_facts import DrainNode
 from lastcall.model.drain_objects import MEDIK8S_LEASES, OwnerLease
+from lastcall.model.failover_mark import describe_failover
 from lastcall.names import FAILOVER_ANNOTATION, NODE_SHUTDOWN_MARK
 
 KURED_LOCK = "weave.works/kured-node-lock"
@@ -19,7 +20,6 @@ _TAINTS = {
     "DeletionCandidateOfClusterAutoscaler": "cluster-autoscaler is about to remove it",
 }
 _MARKS = {
-    FAILOVER_ANNOTATION: "lastcall controller fails it over",
     NODE_SHUTDOWN_MARK: "its agent shuts it down",
     "cluster.x-k8s.io/delete-machine": "Cluster API is to remove its machine",
 }
@@ -48,6 +48,8 @@ def _list_owners(node: DrainNode, case: DrainCase) -> Iterator[str]:
     for key, said in _TAINTS.items():
         if node.find_taint(key):
             yield f"{said} (taint {key})"
+    if failover := describe_failover(node.metadata.annotations):
+        yield f"{failover} (annotation {FAILOVER_ANNOTATION}; lastcall failover explain {node.name} says how far it is)"
     for key, said in _MARKS.items():
         if key in (node.metadata.annotations or {}):
             yield f"{said} (annotation {key})"

@@ -15,6 +15,7 @@ from lastcall.failover.evidence.lost_pods import ROOM, LostPod
 from lastcall.failover.evidence.owner_mark import OwnerMark, UnreadableMark, parse_mark
 from lastcall.failover.limits.fence_targets import TargetJudgement
 from lastcall.failover.limits.storms import LimitAnswer
+from lastcall.model.drain_mark import DrainMark
 from lastcall.model.fence_policy import FailoverMode
 from lastcall.model.tolerations import Taint
 
@@ -30,6 +31,8 @@ class NodeSnapshot:
     taints: tuple[Taint, ...] = ()
     mark_text: str = ""
     """The annotation ``lastcall.dev/failover``."""
+    drain: DrainMark | None = None
+    """The mark of ``lastcall drain``, which leaves a node under failover; None without one."""
     room: int = ROOM
     """Bytes available in the mark for lost pods (``lost_pods.room_beside``)."""
 

@@ -12,6 +12,7 @@ from lastcall.failover.evidence.lost_pods import room_beside
 from lastcall.failover.evidence.owner_mark import OwnerMark
 from lastcall.failover.evidence.storage_leases import StorageLeaseReports
 from lastcall.failover.limits.tracked_node import TrackedNode
+from lastcall.model.drain_mark import read_drain_mark
 from lastcall.model.fence_policy import FailoverMode, FencePolicy, PowerOn, RemoveTaint
 from lastcall.model.observed import LiveNode
 
@@ -37,6 +38,7 @@ def node_snapshot(node: LiveNode) -> NodeSnapshot:
         ready=node.ready_condition.status,
         taints=node.spec.taints,
         mark_text=node.mark_text,
+        drain=read_drain_mark(node.metadata.annotations),
         room=room_beside(node.metadata.annotations),
     )
 

@@ -9,6 +9,7 @@ from lastcall.failover.decisions import fencer_choice, remaining, replacement_tr
 from lastcall.failover.decisions.case import Case
 from lastcall.failover.decisions.steps import Mark, Step, SwitchOff, Wait
 from lastcall.failover.evidence import owner_mark
+from lastcall.model.drain_mark import describe_drain
 from lastcall.model.fence_policy import FailoverMode
 
 
@@ -92,6 +93,8 @@ def mark_node(case: Case, now: float) -> Step:
     assert case.node
     reasons = case.verdict.reasons[:1] if case.verdict else ()
     why = f"node {case.name} is {'over' if case.is_boot_dead else 'suspected'}: {'; '.join(reasons) or 'nothing is heard of it'}"
+    if case.node.drain:
+        why += f"; {describe_drain(case.node.drain)}, and the drain leaves it to failover"
     if case.policy.mode is FailoverMode.OBSERVE:
         return Wait(f"{why}. It would be failed over now, but policy {case.policy.name} only observes")
     mark = owner_mark.new_mark(boot_id=case.node.boot_id, policy=case.policy.name, by=case.me, wall=case.wall)

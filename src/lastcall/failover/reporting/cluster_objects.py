@@ -28,6 +28,7 @@ from lastcall.failover.limits.storms import Fencing, LimitAnswer, Member, StormV
 from lastcall.failover.limits.tracked_node import UNCHOSEN
 from lastcall.failover.reporting import fencer_failures, held_back
 from lastcall.model.base import Facts
+from lastcall.model.drain_mark import read_drain_mark
 from lastcall.model.fence_policy import FencePolicy, PowerOn, RemoveTaint
 from lastcall.model.fencer import TargetCheck
 from lastcall.model.list_file import FileKind, read_list
@@ -149,7 +150,11 @@ def case_from_objects(objects: ClusterObjects, name: str, now: float) -> Case:
         leader=me,
         wall=now,
         node=NodeSnapshot(
-            boot_id=info.boot_id, ready=node.ready_condition.status, taints=node.spec.taints, mark_text=mark_text
+            boot_id=info.boot_id,
+            ready=node.ready_condition.status,
+            taints=node.spec.taints,
+            mark_text=mark_text,
+            drain=read_drain_mark(node.metadata.annotations),
         ),
         policy=_effective_policy(chosen, fresh) if chosen else None,
         no_policy=choice.why,

@@ -17,6 +17,7 @@ from lastcall.failover.decisions.steps import Done, Step, Wait
 from lastcall.failover.evidence import awaited_proofs
 from lastcall.failover.evidence.assessment import BootState, BootVerdict
 from lastcall.model import duration
+from lastcall.model.drain_mark import describe_drain
 from lastcall.model.fence_policy import FailoverMode
 
 
@@ -275,6 +276,8 @@ def _list_known(case: Case) -> Iterator[str]:
         ]
         since = f"it is marked by {mark.by} since {mark.began}, for boot {mark.boot_id}"
         yield "; ".join([since, *(one for one in done if one)])
+    if case.node and case.node.drain:
+        yield f"{describe_drain(case.node.drain)}, which failover does not wait for"
     for device in case.devices:
         if said := _fencer_text(device):
             yield said

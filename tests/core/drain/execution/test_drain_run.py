@@ -1,6 +1,7 @@
 """Drains at the lab's API server in virtual time: what goes, in which order, and what the Nodes say."""
 
 import asyncio
+import itertools
 import json
 
 import pytest
@@ -8,9 +9,11 @@ from support.drain.drain_world import SETTINGS, in_world
 from support.lab.workloads import moments, up
 
 from lastcall import errors
-from lastcall.adapters.kube.resources import BUDGETS, LEASES, NODES, PODS
+from lastcall.adapters.kube.resources import BUDGETS, LEASES, NAMESPACES, NODES, PODS
+from lastcall.aio import cancel_and_wait
 from lastcall.drain.execution.drain_run import NodeIsOwned
 from lastcall.model.drain_limits import TimeoutPolicy
+from lastcall.model.node_ownership import MEDIK8S_LEASES
 from lastcall.names import DRAIN_MARK, DRAINS_NAMESPACE, GUARD_READY
 
 STARTED = (("True", "LastcallDrainStarted"), ("False", "LastcallDrainStarted"))
@@ -319,6 +322,49 @@ async def test_without_the_right_to_leases_the_same(world):
     await run.run()
     assert "leases is forbidden" in run.recorder.of("warn")[0]
     assert world.on("n1") == []
+
+
+async def maintain(world, holder):
+    """node-maintenance-operator, or a sister, has the node for an hour, and renews its Lease."""
+    await world.client.create(NAMESPACES, {"metadata": {"name": MEDIK8S_LEASES}})
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 3600}
+    await world.client.create(LEASES, {"metadata": {"name": "node-n1"}, "spec": spec}, namespace=MEDIK8S_LEASES)
+
+    async def renew():
+        for number in itertools.count():
+            await world.clock.sleep(2)
+            patch = {"spec": {"leaseTransitions": number}}
+            await world.client.patch(LEASES, "node-n1", patch, namespace=MEDIK8S_LEASES)
+
+    return asyncio.create_task(renew())
+
+
+@in_world()
+async def test_the_leases_of_medik8s_are_held_too(world):
+    await world.client.create(NAMESPACES, {"metadata": {"name": MEDIK8S_LEASES}})
+    await world.deploy(replicas=3, budget=0)
+    run = await world.drain("n1", reason="new kernel")
+    async with world.running(run):
+        await world.until(lambda: run.recorder.of("refused"))
+        held = [(one["metadata"]["namespace"], one["spec"]["holderIdentity"]) for one in world.all(LEASES)]
+        assert sorted(held) == [(DRAINS_NAMESPACE, "run-1"), (MEDIK8S_LEASES, "run-1")]
+    assert world.leases() == []
+
+
+@in_world()
+async def test_a_node_that_a_medik8s_operator_maintains_is_not_drained_unless_owners_are_ignored(world):
+    await world.bare("a", "n1")
+    renewing = await maintain(world, "node-maintenance")
+    try:
+        with pytest.raises(NodeIsOwned, match=r"n1: node-maintenance has it, by Lease medik8s-leases/node-n1"):
+            await (await world.drain("n1")).run()
+        assert world.on("n1") == ["a"]
+        assert len(world.leases()) == 1
+        await (await world.drain("n1", ignores_others=True)).run()
+    finally:
+        await cancel_and_wait(renewing)
+    assert world.on("n1") == []
+    assert [one["spec"]["holderIdentity"] for one in world.all(LEASES)] == ["node-maintenance"]
 
 
 @in_world()

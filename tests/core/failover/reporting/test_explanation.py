@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from click.testing import CliRunner
@@ -24,6 +25,7 @@ from lastcall.failover.evidence.owner_mark import encode_mark
 from lastcall.failover.limits.storms import LimitAnswer
 from lastcall.failover.reporting.cluster_objects import case_from_objects, no_leader_reason, read_object_file
 from lastcall.failover.reporting.explanation import explain_node, explain_pod
+from lastcall.model.drain_mark import DrainMark
 from lastcall.model.fence_policy import FailoverMode
 
 
@@ -219,6 +221,15 @@ def test_the_mark_and_the_fencers():
     )
     assert "it is marked by me since 2026-11-21T12:00:00Z, for boot a; bmc was told to switch it off" in found.known[1]
     assert found.known[2:] == ("fencer bmc was told to switch off", "fencer pdu cannot be used: no Secret")
+
+
+def test_a_drain_is_named():
+    drain = DrainMark(
+        id="d", by="ann@desk", since=datetime(2026, 11, 21, 11, 0, tzinfo=UTC), cordoned=True, reason="kernel\n7"
+    )
+    found = explain_node(replace(SUSPECT, node=replace(seen(MARK), drain=drain)), NOW)
+    said = "ann@desk drains it since 2026-11-21T11:00:00Z (kernel 7), which failover does not wait for"
+    assert said in found.known
 
 
 @pytest.mark.parametrize(
