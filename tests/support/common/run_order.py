@@ -4,22 +4,30 @@ from pathlib import Path
 from typing import TypeVar
 
 TESTS = Path(__file__).parents[2]
-WAITING = TESTS / "system"
-COMPUTING = (TESTS / "lab/simulation", TESTS / "core/guard")
+SLOW = ((TESTS / "system",), (TESTS / "lab/simulation", TESTS / "core/guard"))
+"""The slow tests: those that wait, and those that compute."""
+SHORT = tuple(TESTS / name for name in ("adapters", "cluster", "conformance", "contract"))
+"""Among the others, those that wait."""
 
 T = TypeVar("T")
 
 
 def order_tests(tests: list[tuple[Path, T]]) -> list[T]:
-    """The slow tests first: those that compute are spread among the files of those that wait.
+    """The slow tests first, then the short ones, so that all processors end at the same time.
 
-    All others follow, in the order in which they came. They are short, so that all processors end at the same time. Each
-    test is given with its file. The tests of a file that waits stay together: they may share what is costly to set up.
+    In both parts, those that compute are spread among the files of those that wait. Each test is given with its file. The
+    tests of a file that waits stay together: they may share what is costly to set up.
     """
-    waiting = [one for one in tests if one[0].is_relative_to(WAITING)]
-    computing = [one for one in tests if any(one[0].is_relative_to(room) for room in COMPUTING)]
+    waiting, computing = (_select_tests(tests, rooms) for rooms in SLOW)
     slow = {id(one) for one in (*waiting, *computing)}
-    return spread_tests(waiting, computing) + [one[1] for one in tests if id(one) not in slow]
+    rest = [one for one in tests if id(one) not in slow]
+    waiting_rest = _select_tests(rest, SHORT)
+    short = {id(one) for one in waiting_rest}
+    return spread_tests(waiting, computing) + spread_tests(waiting_rest, [one for one in rest if id(one) not in short])
+
+
+def _select_tests(tests: list[tuple[Path, T]], rooms: tuple[Path, ...]) -> list[tuple[Path, T]]:
+    return [one for one in tests if any(one[0].is_relative_to(room) for room in rooms)]
 
 
 def spread_tests(waiting: list[tuple[Path, T]], computing: list[tuple[Path, T]]) -> list[T]:
