@@ -60,7 +60,8 @@ class LabGuard:
             eviction_requests=self._eviction_requests,
             settle_seconds=SECONDS,
         )
-        await GuardProgram(settings).run_until_cancelled()
+        program = await asyncio.to_thread(GuardProgram, settings)  # it reads the kubeconfig
+        await program.run_until_cancelled()
 
     async def _create_objects(self, admin: Client, port: int) -> None:
         """As in any cluster, but for what only a guard in a pod needs; the webhook is at a URL of this machine."""

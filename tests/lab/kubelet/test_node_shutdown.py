@@ -1,40 +1,12 @@
 """Nodes of the lab that go down by the graceful core, and what their kubelet says of it."""
 
 from support.agents.virtual_machine import Disk
-from support.lab.node_shutdown import CRITICAL, TWO, at, off, pods
+from support.lab.node_shutdown import CRITICAL, at, off, pods, with_agent
 from support.lab.virtual_node import on_node
 
-from lastcall.graceful.agent import AgentPorts, ShutdownAgent
-from lastcall.graceful.config import AgentConfig
 from lastcall_lab.fakes.actor_runtime import ContainerScript
-from lastcall_lab.fakes.lock_keeper import FakeLockHolder, FakeLockKeeper
+from lastcall_lab.fakes.lock_keeper import FakeLockHolder
 from lastcall_lab.fakes.logind import FakeLogind
-from lastcall_lab.kubelet.node.node_face import KubeletNodeFace
-
-
-def with_agent(node, groups=TWO, logind=None, holder=None, disk=None):
-    """A machine with lastcall's agent on it."""
-    logind = logind or FakeLogind(node.clock)
-    face = KubeletNodeFace(node.kubelet, node.clock)
-    face.hold_pods()
-    agent = ShutdownAgent(
-        AgentConfig(kind="AgentConfiguration", groups=groups),
-        AgentPorts(
-            clock=node.clock,
-            logind=logind,
-            keeper=FakeLockKeeper(holder or FakeLockHolder(logind, node.clock)),
-            limit_files=logind.files,
-            runtime=node.runtime,
-            node=face,
-            journals=disk or Disk(),
-        ),
-        node_name="n1",
-        boot_id="boot-1",
-        listeners=[face.hear],
-        on_status=face.first_look,
-    )
-    node.agent = node.group.start(agent.run(), "agent")
-    return logind
 
 
 @on_node({"app/main": ContainerScript(after_term=3), "dns/main": ContainerScript(after_term=1)})

@@ -92,6 +92,11 @@ class NodeReporter:
         self._update_node(written)
         self._written = True
 
+    async def write_annotation(self, name: str, text: str | None) -> None:
+        """Writes or removes one annotation of the Node. LastcallError if the write fails."""
+        body = {"metadata": {"annotations": {name: text}}}
+        self._update_node(await self._client.patch(NODES, self.profile.name, body))
+
     def attached_volumes(self) -> dict[str, str]:
         """The volumes that the controller reports as attached to this node: unique name to device path."""
         status = self.known.get("status") or {}

@@ -15,6 +15,7 @@ from lastcall.model.pods import ObjectMetadata, Pod
 from lastcall.model.shutdown import JournalEvent, PodEnded, PodOutcome, PodStarted, ShutdownRecord
 from lastcall.ports.cluster import PodEndpoints
 from lastcall.ports.node import ApplicationReadiness, Clock, RunningPod
+from lastcall_lab.kubelet.node.guarded_shutdown import GuardedShutdown
 from lastcall_lab.kubelet.node.kubelet import LabKubelet
 from lastcall_lab.kubelet.pod.pod_terminator import TerminationOrder
 
@@ -65,6 +66,7 @@ class KubeletNodeFace:
         self._kubelet = kubelet
         self._clock = clock
         self._traffic = traffic
+        self._guarded = GuardedShutdown(kubelet, clock)
         self._listed_by = 0.0
         self._begun: dict[str, Pod] = {}
 
@@ -87,8 +89,9 @@ class KubeletNodeFace:
         self._kubelet.going_down = self._kubelet.frozen = True
 
     async def begin_shutdown(self, deadline: float) -> None:
-        """Writes Ready=False. LastcallError if the first write fails; the kubelet keeps retrying."""
+        """Writes Ready=False, and the mark for the guard. LastcallError if the first write fails; both are repeated."""
         self.refuse_pods()
+        self._guarded.begin(deadline)
         if not self._kubelet.told_shutdown:
             self._kubelet.told_shutdown = True
             said = "Shutdown manager detected shutdown event"
@@ -96,6 +99,7 @@ class KubeletNodeFace:
         try:
             async with timeout(FIRST_SECONDS):
                 await self._kubelet.node.write_status()
+                await self._guarded.mark_node()
         except TimeoutError as error:
             self._kubelet.node.request_status_write()
             message = f"Ready=False is not written after {FIRST_SECONDS:g} s; it is tried further"
@@ -112,8 +116,8 @@ class KubeletNodeFace:
             self._traffic.settle.start()
 
     async def wait_until_prepared(self, live: RunningPod, until: Callable[[], float]) -> ApplicationReadiness | None:
-        """Returns None: the lab's own nodes do not wait for the guard."""
-        return None
+        """Waits for the pod's condition, which the guard writes: it prepares from the Node's mark on."""
+        return await self._guarded.wait_until_ready(live.pod.metadata.uid, until)
 
     async def begin_pod(self, live: RunningPod, grace: float, until: float) -> bool:
         """Makes the pod not ready, then waits until no Service sends it traffic. False: what is begun is finished."""
@@ -172,7 +176,8 @@ class KubeletNodeFace:
         return ()
 
     async def clean_up(self, last: ShutdownRecord | None) -> None:
-        """Does nothing: the kubelet reports its own node."""
+        """Removes the mark for the guard that an earlier boot has left; the kubelet reports its own node."""
+        await self._guarded.remove_old_mark()
 
     async def mark_ready(self) -> None:
         """Marks the node ready again. Ended or rejected pods stay so, as with the real kubelet."""
@@ -188,3 +193,4 @@ class KubeletNodeFace:
             said = "Shutdown manager detected shutdown cancellation"
             self._kubelet.events.record_event(self._kubelet.node.known, "Normal", names.SHUTDOWN_EVENT, said)
         await self._kubelet.node.write_status()
+        await self._guarded.unmark_node()
