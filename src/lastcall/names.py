@@ -461,6 +461,12 @@ M_CONNECTIONS_COMPLETE = _define_name(
     "lastcall_pod_connections_complete",
     "gauge, at `/metrics/traffic`: 1 if an address without `lastcall_pod_connections` has no connections; 0 if those are unknown",
 )
+M_RULES_NAME = _define_name(
+    "metric",
+    "lastcall_traffic_rules_name_pod",
+    "gauge, at `/metrics/traffic?address=ADDRESS`, while kube-proxy does not tell: 1 if NAT rules of the node's kernel send"
+    " connections to this `address` of a pod, 0 if none does",
+)
 M_IDENTITY = _define_name(
     "metric",
     "lastcall_agent_identity_usable",

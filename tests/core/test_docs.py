@@ -241,7 +241,9 @@ def test_the_checks_of_doctor_are_named():
 
 def test_every_metric_is_a_name_and_in_the_reference():
     pages = [one.render_text().decode() for one in (AgentMetrics(), ControllerMetrics(), GuardMetrics())]
-    pages.append(render_traffic(NodeTraffic(ProxySync(1, 1, 1), 1.0, PodConnections({"": 1}, True)), 1).decode())
+    pages.append(
+        render_traffic(NodeTraffic(ProxySync(1, 1, 1), 1.0, PodConnections({"": 1}, True), {"": True}), 1).decode()
+    )
     served = set(re.findall(r"^# TYPE (\S+)", "\n".join(pages), re.MULTILINE))
     served = {name for name in served if not name.endswith("_created")}
     assert served == {name.text for name in names.ALL if name.kind == "metric"}

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from lastcall.aio import cancel_and_wait, timeout
 from lastcall.cli.drain_view import DrainView
 from lastcall.drain.execution.traffic_follower import TrafficFollower
+from lastcall.drain.traffic.departing_pods import DepartingPod, ProxyNode
 from lastcall.drain.traffic.departure import DepartureStage, DepartureStep
-from lastcall.drain.traffic.traffic_watch import POLL_SECONDS, DepartingPod, ProxyNode, TrafficWatch
+from lastcall.drain.traffic.traffic_watch import POLL_SECONDS, TrafficWatch
+from lastcall.model.balancer_gates import list_balancer_gates
 from lastcall.ports.node import Clock
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class DrainTraffic:
                 pod.spec.node_name,
                 pod.status.pod_ip,
                 terminates=pod.metadata.deletion_timestamp is not None,
+                balancers=list_balancer_gates(pod),
             )
             for pod in case.evicted
         ]

@@ -70,6 +70,12 @@ class PodResourceClaim(Facts, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class PodReadinessGate(Facts, frozen=True):
+    """v1.PodReadinessGate: a condition without which the pod is not Ready."""
+
+    condition_type: str
+
+
 class DrainPodSpec(PodSpec, frozen=True):
     """v1.PodSpec, with what the pod asks of a node."""
 
@@ -80,6 +86,7 @@ class DrainPodSpec(PodSpec, frozen=True):
     affinity: Affinity | None = None
     overhead: dict[str, Quantity] | None = None
     resource_claims: tuple[PodResourceClaim, ...] | None = None
+    readiness_gates: tuple[PodReadinessGate, ...] | None = None
 
 
 class DrainPod(Pod, frozen=True):

@@ -1,6 +1,6 @@
 """What an agent tells about the traffic of its node (pure): its kube-proxy's times, and the connections to its pods.
 
-It is the page ``/metrics/traffic``, in Prometheus' text format. A reader's clock differs from the node's, so the page has
+It is the page ``/metrics/traffic``, in Prometheus' text format; ``?address=`` asks for pods of other nodes. A reader's clock differs from the node's, so the page has
 the time at which it was made.
 """
 
@@ -30,6 +30,12 @@ class NodeTraffic(NamedTuple):
     latency: float | None = None
     """The seconds in which its kube-proxy followed 99 % of the changes since it started."""
     connections: PodConnections | None = None
+    named: Mapping[str, bool] | None = None
+    """Whether NAT rules of its kernel send connections to an address, for those that were asked for."""
+
+    def names(self, address: str) -> bool | None:
+        """Whether its rules name the address; None if that is unknown."""
+        return (self.named or {}).get(address)
 
 
 def render_traffic(found: NodeTraffic, at: float) -> bytes:
@@ -50,6 +56,7 @@ def render_traffic(found: NodeTraffic, at: float) -> bytes:
             (names.M_POD_CONNECTIONS, f'{{address="{address}"}}', count)
             for address, count in sorted(found.connections.counts.items())
         ]
+    values += [(names.M_RULES_NAME, f'{{address="{one}"}}', int(is_named)) for one, is_named in _sorted(found.named)]
     typed = dict.fromkeys(name for name, _, _ in values)
     lines = [f"# TYPE {name} gauge" for name in typed] + [f"{name}{labels} {value!r}" for name, labels, value in values]
     return "".join(f"{line}\n" for line in lines).encode()
@@ -62,9 +69,12 @@ def read_traffic(samples: Iterable[tuple[str, Mapping[str, str], float]], *, at:
     """
     plain: dict[str, float] = {}
     counts: dict[str, int] = {}
+    named: dict[str, bool] = {}
     for name, labels, value in samples:
         if name == names.M_POD_CONNECTIONS:
             counts[labels.get("address", "")] = int(value)
+        elif name == names.M_RULES_NAME:
+            named[labels.get("address", "")] = bool(value)
         else:
             plain[name] = float(value)
     if names.M_TRAFFIC_READ not in plain:
@@ -74,7 +84,12 @@ def read_traffic(samples: Iterable[tuple[str, Mapping[str, str], float]], *, at:
         _read_sync(plain, at - plain[names.M_TRAFFIC_READ]),
         plain.get(names.M_PROXY_LATENCY),
         None if complete is None else PodConnections(counts, bool(complete)),
+        named or None,
     )
+
+
+def _sorted(named: Mapping[str, bool] | None) -> Iterable[tuple[str, bool]]:
+    return sorted((named or {}).items())
 
 
 def _read_sync(plain: Mapping[str, float], ahead: float) -> ProxySync | None:

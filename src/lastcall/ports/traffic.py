@@ -1,7 +1,7 @@
 """Ports through which a drain sees where the traffic of pods goes."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from lastcall.model.node_traffic import NodeTraffic
@@ -31,6 +31,9 @@ class NamespaceSlices(Protocol):
 class TrafficReader(Protocol):
     """What the agents of nodes tell about their traffic."""
 
-    async def read_traffic(self, node: str) -> NodeTraffic:
-        """One reading; its times are CLOCK_BOOTTIME seconds of the reader. Unavailable if there is no answer in time."""
+    async def read_traffic(self, node: str, addresses: Collection[str]) -> NodeTraffic:
+        """One reading; its times are CLOCK_BOOTTIME seconds of the reader. Unavailable if there is no answer in time.
+
+        ``addresses`` are those of pods, of which a node without the times of a kube-proxy tells whether rules name them.
+        """
         ...

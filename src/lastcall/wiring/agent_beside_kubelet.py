@@ -10,6 +10,7 @@ from lastcall.adapters.cri.runtime import CriRuntime
 from lastcall.adapters.csi.kubelet_directories import ROOT
 from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.host.connections import ConnectionTable
+from lastcall.adapters.host.kernel_rules import KernelRules
 from lastcall.adapters.kube.metrics_readers import MetricsReaders
 from lastcall.adapters.kube.node_objects import KubeNodeObjects
 from lastcall.adapters.kube.node_shutdown_recorder import NodeShutdownRecorder, RecordingNodeFace
@@ -175,6 +176,7 @@ class _AgentAssembly:
                 KubeProxyMetrics(),
                 ConnectionTable().count_connections,
                 SystemClock(),
+                find_named=KernelRules(SystemClock()).find_named,
                 observe=self._metrics.observe_propagation,
             )
             secure = SecureMetrics(

@@ -11,8 +11,8 @@ from lastcall.adapters.kube.metrics_readers import MetricsReaders
 from lastcall.adapters.kube.resources import NAMESPACES
 from lastcall.adapters.kube.secure_metrics import SecureMetrics, SecureMetricsSettings, serve_secure_metrics
 from lastcall.adapters.kube.traffic_page import TRAFFIC_PATH
+from lastcall.drain.traffic.departing_pods import ProxyNode
 from lastcall.drain.traffic.settle_estimate import DEFAULT_SECONDS, SettleEstimate
-from lastcall.drain.traffic.traffic_watch import ProxyNode
 from lastcall.manifests.metrics_access import metrics_access_objects
 from lastcall.model.node_traffic import NodeTraffic, render_traffic
 from lastcall.names import SYSTEM_NAMESPACE
@@ -41,7 +41,7 @@ async def learn(server, directory, authority):
     """The settle time that is learnt from one node, whose agent has the certificate in ``directory``."""
     asked = []
 
-    async def page():
+    async def page(query):
         asked.append(True)
         return render_traffic(NodeTraffic(latency=7.0), SystemClock().wall())
 

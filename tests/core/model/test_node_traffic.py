@@ -19,6 +19,7 @@ readings = st.builds(
         st.dictionaries(st.ip_addresses().map(str).filter(lambda one: "%" not in one), st.integers(0, 10**6)),
         st.booleans(),
     ),
+    st.none() | st.dictionaries(st.ip_addresses(v=4).map(str), st.booleans(), min_size=1),
 )
 
 

@@ -29,9 +29,10 @@ TOKEN = "the-drain's"
 class TrafficServers:
     """One server for each node, which asks the metrics of the node's feeder; ``reader`` asks the servers."""
 
-    def __init__(self, directory, nodes, feeders):
+    def __init__(self, directory, nodes, feeders, **of_pages):
+        """``of_pages`` are options of the ``TrafficPage``s."""
         self._directory = directory / "pki"
-        self._nodes, self._feeders = nodes, feeders
+        self._nodes, self._feeders, self._of_pages = nodes, feeders, of_pages
         self._group = OrderedTaskGroup()
 
     async def __aenter__(self):
@@ -40,7 +41,7 @@ class TrafficServers:
         servers = {}
         for node, feeder in zip(self._nodes, self._feeders, strict=True):
             proxy = KubeProxyMetrics(f"http://127.0.0.1:{feeder.metrics_port}")
-            page = TrafficPage(proxy, ConnectionTable().count_connections, SystemClock())
+            page = TrafficPage(proxy, ConnectionTable().count_connections, SystemClock(), **self._of_pages)
             settings = SecureMetricsSettings(address=("127.0.0.1", 0), kubelet_pki=self._directory)
             servers[node] = SecureMetrics(settings, lambda: b"", self._judge, more={TRAFFIC_PATH: page.render_text})
             self._group.start(servers[node].run(), f"the page of {node}")

@@ -16,8 +16,8 @@ from support.traffic.secure_page import LabPages
 
 from lastcall.adapters.kube.resources import DEPLOYMENTS, NAMESPACES, NODES, SERVICES, dict_resource
 from lastcall.aio import OrderedTaskGroup, cancel_and_wait
+from lastcall.drain.traffic.departing_pods import ProxyNode
 from lastcall.drain.traffic.settle_estimate import sleep_seconds
-from lastcall.drain.traffic.traffic_watch import ProxyNode
 from lastcall.manifests.pod_policies import pod_policy_objects
 from lastcall.model.drain_facts import DrainNode
 from lastcall.names import DRAINS_NAMESPACE, SETTLE_SECONDS

@@ -4,7 +4,8 @@ import asyncio
 from random import Random
 
 from lastcall.aio import Signal, cancel_and_wait
-from lastcall.drain.traffic.traffic_watch import DepartingPod, ProxyNode, TrafficWatch
+from lastcall.drain.traffic.departing_pods import DepartingPod, ProxyNode
+from lastcall.drain.traffic.traffic_watch import TrafficWatch
 from lastcall.errors import Unavailable
 from lastcall.model.node_traffic import NodeTraffic, PodConnections
 from lastcall.model.proxy_sync import ProxySync
@@ -61,13 +62,18 @@ class FakeNodes:
         self.changed = -1000.0
         self.delays, self.silent, self.connections = {}, set(), None
         self.latency = None
+        self.rules = {}
+        """Of nodes without a kube-proxy: whether they name an address at all; then until their delay is over."""
         self.asked = []
 
-    async def read_traffic(self, node):
+    async def read_traffic(self, node, addresses):
         self.asked.append(node)
         if node in self.silent:
             raise Unavailable(f"{node} does not answer")
         now, begins = self._clock.boottime(), self.changed + self.delays.get(node, 0.0)
+        if node in self.rules:
+            is_named = self.rules[node] and now < begins if self.changed >= 0 else self.rules[node]
+            return NodeTraffic(named=dict.fromkeys(addresses, is_named))
         done = begins + SYNC_SECONDS <= now
         sync = ProxySync(
             queued=self.changed if self.changed <= now else -1000,
@@ -91,10 +97,10 @@ class TrafficWorld:
             self.slices, self.nodes, clock=self.clock, random=Random(1), observe=self.observed.append, **options
         )
 
-    async def begin(self, *uids, terminates=False, **named):
+    async def begin(self, *uids, terminates=False, balancers=(), **named):
         """The pods are named by the slice as the rest says: as ready, if it says nothing."""
         self.slices.name(*(() if named else uids), "other", **named)
-        pods = [DepartingPod(uid, "default", f"pod-{uid}", "n0", ADDRESS, terminates) for uid in uids]
+        pods = [DepartingPod(uid, "default", f"pod-{uid}", "n0", ADDRESS, terminates, balancers) for uid in uids]
         self.watched_pods += uids
         await self.watch.begin(pods, self.watched)
 

@@ -1,14 +1,14 @@
 """``ports.traffic.TrafficReader``: the agents' pages ``/metrics/traffic``, over TLS with a bearer token."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from lastcall.adapters.kube.credentials import CredentialSource
 from lastcall.adapters.kube.endpoint import ServerEndpoint, TransportLimits
 from lastcall.adapters.kube.https_transport import HttpsTransport
-from lastcall.adapters.kube.traffic_page import TRAFFIC_PATH
+from lastcall.adapters.kube.traffic_page import MOST_ADDRESSES, TRAFFIC_PATH, ask_for_addresses
 from lastcall.errors import Unavailable
 from lastcall.model.node_traffic import NodeTraffic, read_traffic
 from lastcall.ports.node import Clock
@@ -31,8 +31,8 @@ class AgentTraffic:
         self._clock = clock
         self._transports: dict[ServerEndpoint, HttpsTransport] = {}
 
-    async def read_traffic(self, node: str) -> NodeTraffic:
-        """As the port says. The node's time is taken for the middle of the request."""
+    async def read_traffic(self, node: str, addresses: Collection[str]) -> NodeTraffic:
+        """As the port says, for ``MOST_ADDRESSES``. The node's time is taken for the middle of the request."""
         endpoint = self._locate(node)
         if endpoint is None:
             raise Unavailable(f"the Node {node} has no address")
@@ -40,7 +40,8 @@ class AgentTraffic:
         if http is None:
             http = self._transports[endpoint] = HttpsTransport(endpoint, self._credentials, limits=_LIMITS)
         asked = self._clock.boottime()
-        answer = await http.request("GET", TRAFFIC_PATH, {"accept": "text/plain"}, b"")
+        target = ask_for_addresses(sorted(addresses)[:MOST_ADDRESSES])
+        answer = await http.request("GET", target, {"accept": "text/plain"}, b"")
         made = (asked + self._clock.boottime()) / 2
         if answer.status != 200 or not isinstance(answer.body, bytes):
             raise Unavailable(f"the agent of {node} answers {answer.status} to GET {TRAFFIC_PATH}")

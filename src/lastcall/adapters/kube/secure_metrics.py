@@ -56,7 +56,7 @@ class SecureMetricsSettings:
 class SecureMetrics:
     """Serves ``page`` at ``/metrics`` to readers whom ``judge`` allows, as long as ``run`` runs.
 
-    ``more`` are pages below ``/metrics`` that are made when they are asked for; the same readers may read them. ``judge``
+    ``more`` are pages below ``/metrics`` that are made when they are asked for, and get the query of the request; the same readers may read them. ``judge``
     gets the bearer token, "" for none. What is wrong is logged once, and tried again each minute, because the
     kubelet may write its certificate after the agent has started, and replaces it later.
     """
@@ -67,7 +67,7 @@ class SecureMetrics:
         page: Callable[[], bytes],
         judge: Callable[[str], Awaitable[Verdict]],
         *,
-        more: Mapping[str, Callable[[], Awaitable[bytes]]] | None = None,
+        more: Mapping[str, Callable[[str], Awaitable[bytes]]] | None = None,
     ) -> None:
         self._settings = settings
         self._page = page
@@ -131,7 +131,7 @@ class SecureMetrics:
         words = first.split()
         if len(words) != 3 or words[0] != "GET":
             return _response(400, "only GET\n")
-        path = words[1].split("?", 1)[0]
+        path, _, query = words[1].partition("?")
         if path not in (PATH, *self._more):
             return _response(404, "".join(f"there is: {one}\n" for one in (PATH, *self._more)))
         try:
@@ -139,7 +139,7 @@ class SecureMetrics:
         except LastcallError as error:
             return _response(503, f"the API server cannot be asked who may read: {error}\n")
         if verdict is Verdict.ALLOWED:
-            page = await self._more[path]() if path in self._more else self._page()
+            page = await self._more[path](query) if path in self._more else self._page()
             return _response(200, page, "text/plain; version=0.0.4; charset=utf-8")
         if verdict is Verdict.UNAUTHENTICATED:
             return _response(401, "Unauthorized\n")

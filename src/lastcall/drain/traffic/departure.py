@@ -3,7 +3,7 @@
 All times are in seconds of one clock. Each wait has a limit, so that a drain never stands still because of traffic.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -60,6 +60,8 @@ class DepartureFacts(NamedTuple):
     """Established connections to the pod on its node; None if its agent does not tell."""
     gone: bool
     """The pod's object is gone, so its connections are too."""
+    balancers: Sequence[str] = ()
+    """Its readiness gates that load balancers set: these follow the slices too, and tell nothing."""
 
 
 class DepartureStep(NamedTuple):
@@ -121,6 +123,7 @@ def _wait_for_settle_time(facts: DepartureFacts, place: SlicePlace, left: float,
     reasons = [f"{_some(silent)} do not tell"] if silent else []
     reasons += [f"{facts.unasked} more nodes are not asked"] if facts.unasked else []
     reasons += [f"kube-proxy does not follow {_some(place.others)}"] if place.others else []
+    reasons += [f"the load balancer of {_some(tuple(facts.balancers))} does not tell"] if facts.balancers else []
     reasons = reasons or ([] if facts.proxies else ["no node is asked"])
     if not reasons or now >= until:
         return None

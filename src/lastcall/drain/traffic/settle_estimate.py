@@ -12,6 +12,8 @@ DEFAULT_SECONDS = 5.0
 """The settle time while nothing was seen: the delay that is widely advised for preStop hooks."""
 LEAST_SECONDS, MOST_SECONDS = 0.5, 30.0
 """The bounds of a learnt time. A proxy that needs more has a fault that no pod should wait for."""
+BALANCER_SECONDS = 20.0
+"""The least settle time of a pod behind a load balancer of a cloud: so long deregistering a target usually takes."""
 QUANTILE = 0.99
 """The share of the seen delays that the time covers, as that of kube-proxy's own histogram."""
 MARGIN = 1.25

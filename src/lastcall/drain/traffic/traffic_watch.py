@@ -1,11 +1,10 @@
 """Waits until the traffic of departing pods has moved, and learns how long that takes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from random import Random
-from typing import NamedTuple
 
 from lastcall.aio import OrderedTaskGroup, wait_first
+from lastcall.drain.traffic.departing_pods import DepartingPod, Departure, ProxyNode
 from lastcall.drain.traffic.departure import (
     DepartureFacts,
     DepartureLimits,
@@ -14,7 +13,7 @@ from lastcall.drain.traffic.departure import (
     ProxyState,
     assess_departure,
 )
-from lastcall.drain.traffic.settle_estimate import SettleEstimate, estimate_settle_time
+from lastcall.drain.traffic.settle_estimate import BALANCER_SECONDS, SettleEstimate, estimate_settle_time
 from lastcall.errors import LastcallError
 from lastcall.model.node_traffic import NodeTraffic
 from lastcall.model.proxy_sync import judge_sync
@@ -26,38 +25,6 @@ MOST_NODES = 50
 """So many nodes are asked at most; the settle time stands for the others."""
 POLL_SECONDS = 0.5
 """Seconds between two readings of a node."""
-
-
-class DepartingPod(NamedTuple):
-    """A pod that is about to be evicted. ``terminates``: it is being deleted already, so nothing was seen before."""
-
-    uid: str
-    namespace: str
-    name: str
-    node: str
-    address: str
-    terminates: bool = False
-
-
-class ProxyNode(NamedTuple):
-    """A node whose proxy may send traffic to the pods."""
-
-    name: str
-    ready: bool
-
-
-@dataclass
-class _Departure:
-    pod: DepartingPod
-    evicted: float | None
-    place: SlicePlace | None = None
-    was_ready: bool = False
-    seen_ready: bool = False
-    left: float | None = None
-    gone: bool = False
-    heard: dict[str, float] = field(default_factory=dict)
-    followed: dict[str, float] = field(default_factory=dict)
-    step: DepartureStep | None = None
 
 
 class TrafficWatch:
@@ -84,7 +51,7 @@ class TrafficWatch:
         self._limits = limits or DepartureLimits()
         self._settle = settle
         self._observe = observe
-        self._departures: dict[str, _Departure] = {}
+        self._departures: dict[str, Departure] = {}
         self._asked: Sequence[str] = ()
         self._left_out: Sequence[str] = ()
         self._unasked = 0
@@ -100,7 +67,7 @@ class TrafficWatch:
         now = self._clock.boottime()
         added = [one for one in pods if one.uid not in self._departures]
         self._departures |= {
-            one.uid: _Departure(one, now if one.terminates else None, was_ready=one.terminates) for one in added
+            one.uid: Departure(one, now if one.terminates else None, was_ready=one.terminates) for one in added
         }
         self._choose_nodes(list(nodes))
         self._slices.start({one.namespace for one in added})
@@ -188,7 +155,8 @@ class TrafficWatch:
 
     async def _read_node(self, node: str) -> None:
         try:
-            found = await self._reader.read_traffic(node)
+            addresses = {one.pod.address for one in self._pending() if one.pod.address}
+            found = await self._reader.read_traffic(node, addresses)
         except LastcallError:
             self._readings.pop(node, None)
             return
@@ -204,7 +172,7 @@ class TrafficWatch:
             for one in departures:
                 self._note_place(one, None if slices is None else places[one.pod.uid])
 
-    def _note_place(self, one: _Departure, place: SlicePlace | None) -> None:
+    def _note_place(self, one: Departure, place: SlicePlace | None) -> None:
         one.place = place if place is None or one.place is None else merge_places(one.place, place)
         if place is None:
             return
@@ -216,7 +184,8 @@ class TrafficWatch:
             one.left = self._clock.boottime()
             one.heard.clear()
 
-    def _judge_proxies(self, one: _Departure) -> None:
+    def _judge_proxies(self, one: Departure) -> None:
+        self._judge_rules(one)
         if one.left is None:
             return
         now = self._clock.boottime()
@@ -233,13 +202,25 @@ class TrafficWatch:
                 one.followed[node] = now
                 self._learn_delay(max(reading.sync.finished - one.left, 0.0))
 
+    def _judge_rules(self, one: Departure) -> None:
+        """Rules that have named the pod and do no longer have followed; those that never did prove nothing."""
+        now = self._clock.boottime()
+        for node in self._asked:
+            reading = self._readings.get(node)
+            names_it = reading.names(one.pod.address) if reading and reading.sync is None else None
+            if names_it:
+                one.named.add(node)
+            elif names_it is False and node in one.named - one.followed.keys() and one.left is not None:
+                one.followed[node] = now
+                self._learn_delay(now - one.left)
+
     def _learn_delay(self, seconds: float) -> None:
         self._delays.append(seconds)
         self._observe(seconds)
 
     # -- what it means -------------------------------------------------------------------------------------------------
 
-    def _pending(self) -> Sequence[_Departure]:
+    def _pending(self) -> Sequence[Departure]:
         moved = DepartureStage.MOVED
         return [one for one in self._departures.values() if one.step is None or one.step.stage is not moved]
 
@@ -252,7 +233,7 @@ class TrafficWatch:
             one.step = step
         return not self._pending()
 
-    def _facts(self, one: _Departure) -> DepartureFacts:
+    def _facts(self, one: Departure) -> DepartureFacts:
         reading = self._readings.get(one.pod.node)
         connections = reading.connections.count_of(one.pod.address) if reading and reading.connections else None
         return DepartureFacts(
@@ -262,12 +243,18 @@ class TrafficWatch:
             left=one.left,
             proxies=self._proxy_states(one),
             unasked=self._unasked,
-            settle=self.settle_time.seconds,
+            settle=self._settle_seconds(one),
             connections=connections,
             gone=one.gone,
+            balancers=one.pod.balancers,
         )
 
-    def _proxy_states(self, one: _Departure) -> Mapping[str, ProxyState]:
+    def _settle_seconds(self, one: Departure) -> float:
+        """What is learnt from proxies says nothing of a load balancer."""
+        least = BALANCER_SECONDS if one.pod.balancers and self._settle is None else 0.0
+        return max(self.settle_time.seconds, least)
+
+    def _proxy_states(self, one: Departure) -> Mapping[str, ProxyState]:
         """A proxy that follows no slice of the pod is not waited for.
 
         If it was not seen when the pod left its slices, no time of a proxy proves anything: the settle time counts.
@@ -278,6 +265,8 @@ class TrafficWatch:
             reading = self._readings.get(node)
             if node in one.followed:
                 states[node] = ProxyState.FOLLOWED
+            elif reading is not None and reading.sync is None and node in one.named:
+                states[node] = ProxyState.LATE
             elif reading is None or reading.sync is None or unseen:
                 states[node] = ProxyState.SILENT
             elif one.place is not None and not one.place.proxied:

@@ -51,6 +51,8 @@ TABLE = [
     (13, {"unasked": 4950}, MOVED, "has moved", None, False),
     (6, {"proxies": {}}, PROXIES, "no node is asked", 13, False),
     (6, {"place": SlicePlace(others=("db-1",))}, PROXIES, "kube-proxy does not follow db-1", 13, False),
+    (6, {"balancers": ("g/a", "g/b")}, PROXIES, "the load balancer of g/a, g/b does not tell", 13, False),
+    (13, {"balancers": ("g/a",)}, MOVED, "has moved", None, False),
     (6, {"connections": 3}, CONNECTIONS, "3 connections", 45, False),
     (45, {"connections": 3}, MOVED, "3 connections were open after 40 s", None, True),
     (6, {"connections": 3, "gone": True}, MOVED, "has moved", None, False),

@@ -3,9 +3,10 @@
 import pytest
 from support.traffic.virtual_traffic import SYNC_SECONDS, TrafficWorld, play
 
+from lastcall.drain.traffic.departing_pods import ProxyNode
 from lastcall.drain.traffic.departure import DepartureLimits, DepartureStage
-from lastcall.drain.traffic.settle_estimate import DEFAULT_SECONDS
-from lastcall.drain.traffic.traffic_watch import MOST_NODES, POLL_SECONDS, ProxyNode
+from lastcall.drain.traffic.settle_estimate import BALANCER_SECONDS, DEFAULT_SECONDS
+from lastcall.drain.traffic.traffic_watch import MOST_NODES, POLL_SECONDS
 
 SLICES, PROXIES, CONNECTIONS, MOVED = DepartureStage
 
@@ -175,5 +176,71 @@ def test_headless_slices_are_covered_by_the_settle_time():
         await world.begin("a", headless=["a"])
         seconds, _ = await world.wait_until_moved((1, world.leave))
         assert 8 <= seconds <= 8 + POLL_SECONDS
+
+    play(scene)
+
+
+def test_rules_that_named_the_pod_and_do_no_longer_have_followed():
+    async def scene():
+        world = TrafficWorld()
+        world.nodes.rules, world.nodes.connections = {"n1": True}, 0
+        world.nodes.delays = {"n1": 8.0}
+        await world.begin("a")
+        seconds, steps = await world.wait_until_moved((2, world.leave))
+        assert 2 + 8 <= seconds <= 2 + 8 + 2 * POLL_SECONDS
+        assert only(steps).why == "its traffic has moved"
+        assert max(world.observed) == pytest.approx(8, abs=2 * POLL_SECONDS)
+
+    play(scene)
+
+
+def test_rules_that_never_named_the_pod_prove_nothing():
+    async def scene():
+        world = TrafficWorld(settle=7.0)
+        world.nodes.rules, world.nodes.connections = {"n1": False}, 0
+        await world.begin("a")
+        seconds, _ = await world.wait_until_moved((1, world.leave))
+        assert 8 <= seconds <= 8 + POLL_SECONDS
+
+    play(scene)
+
+
+def test_rules_that_keep_naming_the_pod_end_the_wait_at_its_limit():
+    async def scene():
+        world = TrafficWorld(limits=DepartureLimits(proxies=20))
+        world.nodes.rules, world.nodes.connections, world.nodes.delays = {"n1": True}, 0, {"n1": 900.0}
+        await world.begin("a")
+        seconds, steps = await world.wait_until_moved((1, world.leave))
+        assert 21 <= seconds <= 21 + POLL_SECONDS
+        assert only(steps).why == "the proxies of n1 did not follow in 20 s"
+
+    play(scene)
+
+
+def test_rules_speak_also_for_a_pod_that_terminated_before():
+    """That they name it, and then do not, needs no time of the change."""
+
+    async def scene():
+        world = TrafficWorld(count=1)
+        world.nodes.rules, world.nodes.connections, world.nodes.delays = {"n0": True}, 0, {"n0": 9.0}
+        await world.begin("a", terminates=True, terminating=["a"])
+        world.nodes.changed = world.clock.boottime()
+        seconds, _ = await world.wait_until_moved()
+        assert 9 <= seconds <= 9 + 2 * POLL_SECONDS
+
+    play(scene)
+
+
+GATE = "target-health.elbv2.k8s.aws/web"
+
+
+@pytest.mark.parametrize(("settle", "seconds"), [(None, BALANCER_SECONDS), (3.0, 3.0), (28.0, 28.0)])
+def test_a_load_balancer_is_covered_by_a_settle_time_of_its_own(settle, seconds):
+    async def scene():
+        world = TrafficWorld(settle=settle)
+        world.nodes.connections = 0
+        await world.begin("a", balancers=(GATE,))
+        waited, _ = await world.wait_until_moved((1, world.leave))
+        assert 1 + seconds <= waited <= 1 + seconds + 2 * POLL_SECONDS
 
     play(scene)

@@ -1,0 +1,47 @@
+"""The pods whose traffic is watched, and what was seen of each."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lastcall.drain.traffic.departure import DepartureStep
+from lastcall.model.slice_places import SlicePlace
+
+
+class DepartingPod(NamedTuple):
+    """A pod that is about to be evicted. ``terminates``: it is being deleted already, so nothing was seen before.
+
+    ``balancers`` are its readiness gates that load balancers set.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+    address: str
+    terminates: bool = False
+    balancers: tuple[str, ...] = ()
+
+
+class ProxyNode(NamedTuple):
+    """A node whose proxy may send traffic to the pods."""
+
+    name: str
+    ready: bool
+
+
+@dataclass
+class Departure:
+    """What was seen of one pod. Times are of the monotonic clock; ``heard`` and ``followed`` are by node."""
+
+    pod: DepartingPod
+    evicted: float | None
+    place: SlicePlace | None = None
+    was_ready: bool = False
+    seen_ready: bool = False
+    left: float | None = None
+    gone: bool = False
+    heard: dict[str, float] = field(default_factory=dict)
+    followed: dict[str, float] = field(default_factory=dict)
+    named: set[str] = field(default_factory=set)
+    """Nodes whose rules have named the pod's address."""
+    step: DepartureStep | None = None
