@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from lastcall.cli import cluster_access, options
 from lastcall.cli.options import DurationParam, TimeParam
@@ -186,6 +187,11 @@ def command(
             requests_evictions=eviction_requests,
         )
         ctx.exit(execute_drain(case, result, request, kubeconfig, context))
+    if not state and not ignore_traffic:
+        from lastcall.cli.drain_traffic import learn_sleep_notes
+
+        learnt = asyncio.run(learn_sleep_notes(case, kubeconfig, context, settle_time))
+        result = replace(result, notes=(*result.notes, *learnt))
     _print_plan(result, found.warnings, output)
     ctx.exit(0 if result.is_clear else 1)
 

@@ -71,4 +71,7 @@ async def test_a_node_whose_certificate_is_not_the_clusters_tells_nothing(server
     write_certificate(tmp_path)
     (tmp_path / "other").mkdir()
     other = write_certificate(tmp_path / "other")
-    assert await learn(server, tmp_path, other) == (SettleEstimate(DEFAULT_SECONDS, "nothing was seen yet"), 0)
+    assert await learn(server, tmp_path, other) == (
+        SettleEstimate(DEFAULT_SECONDS, "nothing was seen yet", is_learnt=False),
+        0,
+    )

@@ -9,6 +9,7 @@ from lastcall.cli.drain_traffic import DrainTraffic
 from lastcall.drain.traffic.departure import DepartureLimits
 from lastcall.model.drain_facts import DrainNode, DrainNodeStatus, DrainPod, DrainPodSpec
 from lastcall.model.pods import ObjectMetadata, PodStatus, StatusCondition
+from lastcall.names import SLEEP_ADDED
 
 
 class View:
@@ -22,8 +23,8 @@ class View:
         self.warnings.append(text)
 
 
-def pod(uid):
-    metadata = ObjectMetadata(name=f"pod-{uid}", namespace="default", uid=uid)
+def pod(uid, annotations=None):
+    metadata = ObjectMetadata(name=f"pod-{uid}", namespace="default", uid=uid, annotations=annotations)
     return DrainPod(metadata=metadata, spec=DrainPodSpec(node_name="n0"), status=PodStatus(pod_ip="10.0.0.1"))
 
 
@@ -32,15 +33,15 @@ def node(name):
     return DrainNode(metadata=ObjectMetadata(name=name), status=DrainNodeStatus(conditions=(ready,)))
 
 
-def drained(world, *, gone=("a",), uids=("a",), until_gone=1.0):
+def drained(world, *, gone=("a",), uids=("a",), until_gone=1.0, annotations=None):
     """The view after a drain whose pods are evicted after a second, and gone a while later."""
 
     async def scene():
         world.slices.name(*uids, "other")
         view = View()
         traffic = DrainTraffic(world.watch, view, world.clock)
-        facts = SimpleNamespace(nodes=[node("n0"), node("n1")])
-        await traffic.begin(SimpleNamespace(evicted=[pod(uid) for uid in uids], facts=facts))
+        facts = SimpleNamespace(nodes=[node("n0"), node("n1")], namespaces={}, workloads={})
+        await traffic.begin(SimpleNamespace(evicted=[pod(uid, annotations) for uid in uids], facts=facts))
         await world.clock.sleep(1)
         world.watched_pods += gone
         world.leave()
@@ -79,3 +80,21 @@ def test_a_wait_that_was_cut_short_is_a_warning():
 def test_pods_that_stay_are_not_waited_for():
     view = drained(TrafficWorld(), uids=("a", "b"), until_gone=5)
     assert (view.lines, view.warnings) == ([], [])
+
+
+def test_a_sleep_that_is_too_short_is_told_once_and_again_when_more_is_learnt():
+    world = TrafficWorld()
+    world.nodes.latency, world.nodes.delays = 3.0, {"n1": 8.0}
+    view = drained(world, annotations={SLEEP_ADDED: "2"})
+    commands = [one.partition("mend: ")[2] for one in view.warnings]
+    label = "kubectl label namespace default lastcall.dev/settle-seconds={} --overwrite"
+    assert commands == [label.format(3), label.format(11)]
+    world = TrafficWorld()
+    world.nodes.latency = 9.0
+    assert len(drained(world, annotations={SLEEP_ADDED: "2"}).warnings) == 1
+
+
+def test_nothing_is_advised_where_nothing_was_learnt():
+    world = TrafficWorld()
+    world.nodes.silent = {"n0", "n1"}
+    assert drained(world, annotations={SLEEP_ADDED: "2"}, until_gone=9).warnings == []

@@ -150,19 +150,26 @@ class TrafficRig:
 
     async def drain_by_lastcall(self, node):
         """``lastcall drain`` ends when the pods are gone and their traffic has moved."""
-        done = await asyncio.to_thread(
+        done = await self._call_drain(node, "--timeout=120s")
+        self.said += done.stderr
+        assert done.returncode == 0, done.stderr
+        await self.until_whole()
+        await asyncio.to_thread(self.kubectl, f"uncordon {node}")
+
+    async def plan_drain(self, node):
+        """What ``lastcall drain --plan`` prints."""
+        return (await self._call_drain(node, "--plan")).stdout
+
+    async def _call_drain(self, node, *options):
+        return await asyncio.to_thread(
             subprocess.run,
-            [PROGRAM.parent / "lastcall", "drain", node, "--ignore-daemonsets", "--timeout=120s"],
+            [PROGRAM.parent / "lastcall", "drain", node, "--ignore-daemonsets", *options],
             capture_output=True,
             text=True,
             timeout=150,
             check=False,
             env=self.kubectl.environment,
         )
-        self.said += done.stderr
-        assert done.returncode == 0, done.stderr
-        await self.until_whole()
-        await asyncio.to_thread(self.kubectl, f"uncordon {node}")
 
     async def learn_settle_time(self):
         """What the agents' pages tell now."""

@@ -1,7 +1,11 @@
 """All nodes of a lab are emptied one after the other, behind real proxies that are late, under load."""
 
+import asyncio
+
 import pytest
 from support.traffic.traffic_rig import TrafficRig, missing_proxies
+
+from lastcall.names import SETTLE_SECONDS, SLEEP_ADDED
 
 pytestmark = [
     pytest.mark.timeout(270),
@@ -21,3 +25,8 @@ async def test_requests_are_lost_by_kubectl_and_none_by_lastcall(tmp_path):
         assert min(by_kubectl.least, by_lastcall.least) >= rig.least
         assert "Warning: the traffic" not in rig.said
         assert "not tell" not in rig.said
+        label = "kubectl label namespace default lastcall.dev/settle-seconds="
+        await asyncio.to_thread(rig.kubectl, f"annotate pods -l app=shop {SLEEP_ADDED}=0 --overwrite")
+        await asyncio.to_thread(rig.kubectl, f"label namespace default {SETTLE_SECONDS}=0 --overwrite")
+        said = " ".join([await rig.plan_drain(node) for node in rig.nodes])
+        assert label in " ".join(said.split())

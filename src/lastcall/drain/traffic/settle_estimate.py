@@ -25,6 +25,8 @@ class SettleEstimate(NamedTuple):
 
     seconds: float
     source: str
+    is_learnt: bool = True
+    """False: nothing was seen, and the default stands."""
 
 
 def estimate_settle_time(latencies: Collection[float], delays: Sequence[float]) -> SettleEstimate:
@@ -34,7 +36,7 @@ def estimate_settle_time(latencies: Collection[float], delays: Sequence[float]) 
     """
     told, seen = max(latencies, default=0.0), MARGIN * quantile(delays, QUANTILE)
     if not latencies and not delays:
-        return SettleEstimate(DEFAULT_SECONDS, "nothing was seen yet")
+        return SettleEstimate(DEFAULT_SECONDS, "nothing was seen yet", is_learnt=False)
     bounded = min(max(told, seen, LEAST_SECONDS), MOST_SECONDS)
     source = f"{len(delays)} delays that were seen" if seen > told else f"the kube-proxies of {len(latencies)} nodes"
     return SettleEstimate(bounded, source)
