@@ -70,6 +70,25 @@ async def test_rules_of_both_kinds_are_seen_as_long_as_they_are_there(place, mon
     assert await rules.find_named(WANTED) is None, "what has worked works no longer"
 
 
+async def test_rules_that_can_no_longer_be_read_do_not_count_as_gone(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernel_rules, "SECONDS", 60.0)
+    program, broken = tmp_path / "program", tmp_path / "broken"
+    rules_of = (
+        '[ "$1" != nft ] || { [ ! -e broken ] && echo dnat to 10.0.0.1:80; exit; }; echo --to-destination 10.0.0.2:80'
+    )
+    program.write_text(f"#!/bin/sh\ncd {tmp_path}\n{rules_of}\n")
+    program.chmod(0o755)
+    clock = Hand(100.0)
+    rules = KernelRules(clock, prefix=[str(program)])
+    assert await rules.find_named(WANTED) == {"10.0.0.1", "10.0.0.2"}
+    broken.touch()
+    clock.now += REUSE_SECONDS
+    assert await rules.find_named(WANTED) is None
+    broken.unlink()
+    clock.now += REUSE_SECONDS
+    assert await rules.find_named(WANTED) == {"10.0.0.1", "10.0.0.2"}
+
+
 async def test_what_cannot_be_read_is_unknown_and_not_tried_again_at_once(tmp_path):
     calls, program = tmp_path / "calls", tmp_path / "program"
     program.write_text(f'#!/bin/sh\necho "$1" >> {calls}\nexit 1\n')
