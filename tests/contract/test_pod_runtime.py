@@ -232,6 +232,10 @@ class TestPods:
         assert await running(world) == {}
         assert told(world, "web.main") == ["ready"]
 
+    async def test_a_stop_never_waits_long_for_its_turn(self, world):
+        assert world.runtime.reserve_stop() == 0
+        assert all(0 <= world.runtime.reserve_stop() <= 0.25 for _ in range(1000))
+
     async def test_kill_seconds_grows_with_the_number_of_containers(self, world):
         assert 0 < world.runtime.kill_seconds(1) <= world.runtime.kill_seconds(110) < 60
 

@@ -244,6 +244,13 @@ class PodRuntime(Protocol):
         """Runs a preStop hook for at most ``limit`` seconds; no part of it runs on afterwards. Never raises."""
         ...
 
+    def reserve_stop(self) -> float:
+        """Seconds after which ``stop_container`` may follow, a quarter of one at most; each call takes one turn.
+
+        A request that is sent earlier delays those before it, and its own SIGTERM comes no sooner.
+        """
+        ...
+
     async def stop_container(self, container_id: str, grace: float) -> int | None:
         """Sends SIGTERM and waits until the container ends; returns its exit code, None if unknown.
 

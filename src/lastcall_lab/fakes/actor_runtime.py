@@ -248,6 +248,10 @@ class ActorRuntime:
         if known and not self._refresh_pod(known).containers:
             del self._live[live.pod.metadata.uid]
 
+    def reserve_stop(self) -> float:
+        """No wait."""
+        return 0.0
+
     def kill_seconds(self, containers: int) -> float:
         """The configured value."""
         return self._kill_margin

@@ -116,6 +116,10 @@ class ProcessRuntime:
         self._files.forget(pod.pod)
         self._known.forget(pod)
 
+    def reserve_stop(self) -> float:
+        """No wait: a signal to a process is one system call."""
+        return 0.0
+
     def kill_seconds(self, containers: int) -> float:
         """Three times the measurement: 110 containers were killed and confirmed in 0.14 s on two busy cores."""
         return 0.1 + 0.003 * containers

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import math
+import os
 from collections.abc import Callable, Sequence
 
 from grpclib.const import Status
@@ -13,6 +14,7 @@ from lastcall.adapters.cri.connection import CriConnection, CriRefused
 from lastcall.adapters.cri.pod_cache import PodCache
 from lastcall.adapters.cri.spec_sources import SpecSources
 from lastcall.adapters.cri.stop_proof import StopProof
+from lastcall.adapters.cri.stop_turns import StopTurns
 from lastcall.adapters.pods import hooks
 from lastcall.aio import OrderedTaskGroup, timeout
 from lastcall.errors import Unavailable
@@ -59,6 +61,7 @@ class CriRuntime:
         self._proof = StopProof()
         self._asked = -math.inf
         self._stopping = 0
+        self._turns = StopTurns(clock, os.cpu_count() or 1)
         self._confirming = OrderedTaskGroup()
 
     async def open(self) -> None:
@@ -97,6 +100,10 @@ class CriRuntime:
         asked = self._clock.boottime()
         await self.connection.call("Version", cri.VersionRequest())
         self._proof.add_answer(asked, self._clock.boottime(), needed=self.kill_seconds(self._stopping))
+
+    def reserve_stop(self) -> float:
+        """As ``StopTurns.reserve_turn``."""
+        return self._turns.reserve_turn()
 
     async def stop_container(self, container_id: str, grace: float) -> int | None:
         """Calls StopContainer, and repeats it with the remaining time while the runtime is unavailable.

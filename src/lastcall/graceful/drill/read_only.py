@@ -43,6 +43,10 @@ class ReadOnlyRuntime:
         """Calls the runtime."""
         return self._runtime.kill_seconds(containers)
 
+    def reserve_stop(self) -> float:
+        """Refused."""
+        raise _refuse("stop a container")
+
     async def run_hook(self, live: RunningPod, container: str, hook: LifecycleHandler, limit: float) -> HookResult:
         """Refused."""
         raise _refuse("run a preStop hook")

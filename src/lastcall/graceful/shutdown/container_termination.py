@@ -116,9 +116,11 @@ class ContainersTermination:
             after = (*after, self._traffic)
         if after:
             await self._wait_for_turn(after)
-            if self._is_spared():
-                self.was_spared = True
-                return
+        if seconds := self._runtime.reserve_stop():
+            await self._clock.sleep(seconds)
+        if after and self._is_spared():
+            self.was_spared = True
+            return
         await self._stop_container(container)
 
     async def _run_hook(self, container: Container) -> None:

@@ -71,6 +71,7 @@ class DescribedRuntime:
         self.forget_container = runtime.forget_container
         self.tear_down_pod = runtime.tear_down_pod
         self.kill_seconds = runtime.kill_seconds
+        self.reserve_stop = runtime.reserve_stop
 
     async def list_pods(self) -> Sequence[RunningPod]:
         """As the runtime's."""
