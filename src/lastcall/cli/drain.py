@@ -92,6 +92,12 @@ if TYPE_CHECKING:
     metavar="DURATION",
     help="So long proxies need that do not tell.  [default: learnt]",
 )
+@click.option(
+    "--exclude-from-load-balancers",
+    type=click.Choice(["label", "taint"]),
+    multiple=True,
+    help="Tell external load balancers that the nodes leave; may be repeated.",
+)
 @click.option("--ignore-opt-outs", is_flag=True, help="Also what other tools are told to leave alone.")
 @cluster_access.cluster_options
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -122,6 +128,7 @@ def command(
     ignore_owners: bool,
     ignore_traffic: bool,
     settle_time: float | None,
+    exclude_from_load_balancers: tuple[str, ...],
     ignore_opt_outs: bool,
     kubeconfig: str | None,
     context: str | None,
@@ -171,6 +178,7 @@ def command(
         gc.enable()
     if not plan and names:
         from lastcall.cli.drain_run import DrainRequest, execute_drain
+        from lastcall.model.balancer_marks import BalancerMark
         from lastcall.model.drain_limits import DrainLimits, TimeoutPolicy
 
         limits = DrainLimits(timeout=timeout, pod_timeout=pod_timeout, on_timeout=TimeoutPolicy(on_timeout))
@@ -185,6 +193,7 @@ def command(
             settle=settle_time,
             surges=surge,
             requests_evictions=eviction_requests,
+            balancers=tuple(map(BalancerMark, exclude_from_load_balancers)),
         )
         ctx.exit(execute_drain(case, result, request, kubeconfig, context))
     if not state and not ignore_traffic:

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import signal
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator
 from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from lastcall.cli import cluster_access
+from lastcall.cli.drain_rehearsal import rehearse_drain
 from lastcall.cli.drain_surges import keep_surges
 from lastcall.cli.drain_traffic import open_drain_traffic
 from lastcall.cli.drain_view import DrainView
-from lastcall.errors import ApiFailure, LastcallError
 from lastcall.model.foreign_text import plain_text
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lastcall.drain.execution.drain_run import DrainRun
     from lastcall.drain.planning.drain_case import DrainCase
     from lastcall.drain.planning.drain_plan import DrainPlan
+    from lastcall.model.balancer_marks import BalancerMark
     from lastcall.model.drain_facts import PodName
     from lastcall.model.drain_limits import DrainLimits
     from lastcall.model.label_selector import Matcher
@@ -34,9 +35,6 @@ log = logging.getLogger(__name__)
 
 INTERRUPTED = 130
 """The exit code after SIGINT or SIGTERM (128 + 2, as a shell has it for Ctrl-C)."""
-
-_DRY_RUN = {"none": "", "client": " (dry run)", "server": " (server dry run)"}
-"""What kubectl adds to its lines."""
 
 _TICK = 1.0
 """Seconds between two pictures of the live view while nothing happens."""
@@ -57,6 +55,8 @@ class DrainRequest(NamedTuple):
     surges: bool = False
     requests_evictions: bool = False
     """By EvictionRequests, where they are served."""
+    balancers: "Collection[BalancerMark]" = ()
+    """What tells external load balancers that the nodes leave."""
 
 
 def execute_drain(
@@ -134,7 +134,7 @@ async def _run_until_signal(
     try:
         async with cluster_access.open_client(kubeconfig, context, manager="lastcall-drain") as client:
             if request.dry_run != "none":
-                return await _rehearse(client, case, plan, request)
+                return await rehearse_drain(client, case, plan, request.dry_run)
             authority = cluster_access.find_authority(kubeconfig, context)
             return await _run(client, case, plan, request, authority)
     except asyncio.CancelledError:
@@ -157,7 +157,13 @@ async def _run(client: "Client", case: "DrainCase", plan: "DrainPlan", request: 
         daemon_sets = {(one.metadata.namespace, one.metadata.name) for one in case.facts.daemon_sets}
     facts = FilterFacts(case.settings, datetime.fromtimestamp(clock.wall(), UTC), daemon_sets)
     order = DrainOrder(
-        case.nodes, case.settings, request.limits, request.reason, request.uncordons, request.ignores_owners
+        case.nodes,
+        case.settings,
+        request.limits,
+        request.reason,
+        request.uncordons,
+        request.ignores_owners,
+        request.balancers,
     )
     choose = make_chooser(facts, case.facts.dns, request.selects)
     async with contextlib.AsyncExitStack() as opened:
@@ -178,6 +184,8 @@ async def _run(client: "Client", case: "DrainCase", plan: "DrainPlan", request: 
         if traffic:
             await traffic.wait_until_moved()
     _print_end(run)
+    if request.balancers:
+        _print_excluded(run)
     return 1 if run.has_failed else 0
 
 
@@ -255,52 +263,15 @@ def _print_end(run: "DrainRun") -> None:
             click.echo(plain_text(f" {node.name}"), err=True)
 
 
-# -- rehearsals --------------------------------------------------------------------------------------------------------
-
-
-async def _rehearse(client: "Client", case: "DrainCase", plan: "DrainPlan", request: DrainRequest) -> int:
-    """``--dry-run``: says what would be asked for; with ``server`` the API server says how it would answer."""
-    ending, asks = _DRY_RUN[request.dry_run], request.dry_run == "server"
-    uids = {(pod.metadata.namespace, pod.metadata.name): pod.metadata.uid for pod in case.evicted}
-    verb = "deleting" if case.settings.disable_eviction else "evicting"
-    failed: list[str] = []
-    for node in case.nodes:
-        if not node.spec.unschedulable and asks:
-            await _ask_cordon(client, node.name)
-        already = "already " if node.spec.unschedulable else ""
-        click.echo(plain_text(f"node/{node.name} {already}cordoned{ending}"))
-    for namespace, name in (pod for tier in plan.evict for pod in tier):
-        click.echo(plain_text(f"{verb} pod {namespace}/{name}{ending}"))
-        if asks and (error := await _ask_pod(client, case, (namespace, name), uids[namespace, name])):
-            failed.append(name)
-            click.echo(plain_text(f'error when {verb} pods/"{name}" -n "{namespace}": {error}'), err=True)
-    for node in () if failed else case.nodes:
-        click.echo(plain_text(f"node/{node.name} drained{ending}"))
-    return 1 if failed else 0
-
-
-async def _ask_cordon(client: "Client", node: str) -> None:
-    from lastcall.adapters.kube.resources import NODES
-
-    await client.patch(NODES, node, {"spec": {"unschedulable": True}}, dry_run=True)
-
-
-async def _ask_pod(client: "Client", case: "DrainCase", pod: "PodName", uid: str) -> LastcallError | None:
-    """The answer to a request without effect; None for a success."""
-    from lastcall.adapters.kube.resources import PODS
-
-    namespace, name = pod
-    grace = case.settings.grace_period
-    try:
-        if case.settings.disable_eviction:
-            await client.delete(PODS, name, namespace=namespace, uid=uid, grace=grace, dry_run=True)
-        else:
-            await client.evict(name, namespace=namespace, uid=uid, grace=grace, dry_run=True)
-    except ApiFailure as error:
-        return error
-    return None
-
-
-def list_dry_runs() -> Sequence[str]:
-    """The values of ``--dry-run``."""
-    return tuple(_DRY_RUN)
+def _print_excluded(run: "DrainRun") -> None:
+    """Who gives the nodes back to external load balancers."""
+    drained = [node.name for node in run.course.nodes if node.outcome is not None and node.outcome.value == "drained"]
+    if drained:
+        nodes = ", ".join(drained)
+        click.echo(
+            plain_text(
+                f"{nodes}: external load balancers leave it out until it is uncordoned; then lastcall controller takes "
+                "back what this drain has set"
+            ),
+            err=True,
+        )

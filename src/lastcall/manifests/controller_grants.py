@@ -15,7 +15,11 @@ def cluster_grants(*, detach: bool) -> list[Grant]:
     """Grants in all namespaces and for cluster-wide objects. ``detach``: the controller detaches volumes itself."""
     attachments = ("get", *_FOLLOW, "delete") if detach else _FOLLOW
     return [
-        Grant("nodes", ("get", *_FOLLOW, "patch"), "watched; read live, marked, tainted and untainted"),
+        Grant(
+            "nodes",
+            ("get", *_FOLLOW, "patch"),
+            "watched; read live, marked, tainted and untainted; given back to load balancers after a drain",
+        ),
         Grant(
             "pods",
             ("get", "list", "delete"),

@@ -11,7 +11,11 @@ def drainer_grants() -> list[Grant]:
     """What a drain and its plan need; of Leases only those that say who has a node to himself."""
     plans = "the plan: what blocks a drain, and how to mend it"
     return [
-        Grant("nodes", ("get", "list", "watch", "patch"), "the cordon, its mark, and what becomes of a node meanwhile"),
+        Grant(
+            "nodes",
+            ("get", "list", "watch", "patch"),
+            "the cordon, its mark, load balancers, and what becomes of a node meanwhile",
+        ),
         Grant("nodes/status", ("patch",), "the conditions DrainInProgress and Drained"),
         Grant("pods", ("list", "watch"), "which pods are there"),
         Grant("pods/eviction", ("create",), "evictions"),

@@ -9,6 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
+from lastcall.model.snapshot import DatedTaint
+from lastcall.model.tolerations import NO_SCHEDULE
 from lastcall.names import BALANCER_EXCLUSION, BALANCER_MARKS, TO_BE_DELETED
 
 
@@ -20,11 +22,11 @@ class BalancerMark(Enum):
 
 
 class MarkedNode(NamedTuple):
-    """The parts of a Node that decide."""
+    """The parts of a Node that decide; its taints keep their times, since a merge patch replaces the list."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
-    taints: Sequence[Mapping[str, Any]]
+    taints: Sequence[DatedTaint]
     resource_version: str
 
 
@@ -37,7 +39,7 @@ def mark_patch(node: MarkedNode, wanted: Collection[BalancerMark], *, at: int) -
     missing = [one for one in BalancerMark if one in wanted and not _has_mark(node, one)]
     if not missing:
         return None
-    ours = [one for one in BalancerMark if one in missing or one in owned_marks(node)]
+    ours = [one for one in BalancerMark if one in missing or one in owned_marks(node.annotations)]
     metadata: dict[str, Any] = {
         "resourceVersion": node.resource_version,
         "annotations": {BALANCER_MARKS: ",".join(one.value for one in ours)},
@@ -47,7 +49,7 @@ def mark_patch(node: MarkedNode, wanted: Collection[BalancerMark], *, at: int) -
         metadata["labels"] = {BALANCER_EXCLUSION: "true"}
     if BalancerMark.TAINT in missing:
         # NoSchedule, as cluster-autoscaler's: the node is cordoned anyway, and no pod is evicted by it.
-        taint = {"key": TO_BE_DELETED, "value": str(at), "effect": "NoSchedule"}
+        taint = DatedTaint(key=TO_BE_DELETED, value=str(at), effect=NO_SCHEDULE)
         patch["spec"] = {"taints": [*node.taints, taint]}
     return patch
 
@@ -59,7 +61,7 @@ def unmark_patch(node: MarkedNode) -> Mapping[str, Any] | None:
     """
     if BALANCER_MARKS not in node.annotations:
         return None
-    ours = owned_marks(node)
+    ours = owned_marks(node.annotations)
     metadata: dict[str, Any] = {
         "resourceVersion": node.resource_version,
         "annotations": {BALANCER_MARKS: None},
@@ -68,13 +70,13 @@ def unmark_patch(node: MarkedNode) -> Mapping[str, Any] | None:
     if BalancerMark.LABEL in ours and BALANCER_EXCLUSION in node.labels:
         metadata["labels"] = {BALANCER_EXCLUSION: None}
     if BalancerMark.TAINT in ours and _has_mark(node, BalancerMark.TAINT):
-        patch["spec"] = {"taints": [one for one in node.taints if one.get("key") != TO_BE_DELETED]}
+        patch["spec"] = {"taints": [one for one in node.taints if one.key != TO_BE_DELETED]}
     return patch
 
 
-def owned_marks(node: MarkedNode) -> Sequence[BalancerMark]:
+def owned_marks(annotations: Mapping[str, str]) -> Sequence[BalancerMark]:
     """The marks that are ours by the annotation; what it says besides is ignored."""
-    said = node.annotations.get(BALANCER_MARKS, "").split(",")
+    said = annotations.get(BALANCER_MARKS, "").split(",")
     return [one for one in BalancerMark if one.value in said]
 
 
@@ -82,4 +84,4 @@ def _has_mark(node: MarkedNode, mark: BalancerMark) -> bool:
     """The label counts with any value, as for the service controller."""
     if mark is BalancerMark.LABEL:
         return BALANCER_EXCLUSION in node.labels
-    return any(one.get("key") == TO_BE_DELETED for one in node.taints)
+    return any(one.key == TO_BE_DELETED for one in node.taints)

@@ -6,7 +6,8 @@ import msgspec
 
 from lastcall.model.base import Facts
 from lastcall.model.pods import Container, ObjectMetadata, Pod, PodSpec, StatusCondition
-from lastcall.model.tolerations import Taint, Toleration
+from lastcall.model.snapshot import DatedTaint
+from lastcall.model.tolerations import Toleration
 
 Quantity = Annotated[str | int | float, msgspec.Meta(description="resource.Quantity")]
 
@@ -98,7 +99,7 @@ class DrainPod(Pod, frozen=True):
 class DrainNodeSpec(Facts, frozen=True):
     """v1.NodeSpec."""
 
-    taints: tuple[Taint, ...] | None = None
+    taints: tuple[DatedTaint, ...] | None = None
     unschedulable: bool = False
 
 
@@ -129,7 +130,7 @@ class DrainNode(Facts, frozen=True):
         """The node's name."""
         return self.metadata.name
 
-    def find_taint(self, *keys: str) -> Taint | None:
+    def find_taint(self, *keys: str) -> DatedTaint | None:
         """The first taint with one of these keys."""
         return next((taint for taint in self.spec.taints or () if taint.key in keys), None)
 

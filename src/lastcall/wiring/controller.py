@@ -17,6 +17,7 @@ from lastcall.adapters.fencing.policy_fences import PolicyFences
 from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.kube import kubeconfig
 from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.drain_cluster import KubeDrainCluster
 from lastcall.adapters.kube.failover_cluster import COMPONENT, KubeCluster
 from lastcall.adapters.kube.https_transport import HttpsTransport, TransportLimits
 from lastcall.adapters.kube.informer import ObjectKey
@@ -25,6 +26,7 @@ from lastcall.adapters.telemetry.controller_metrics import ControllerMetrics
 from lastcall.adapters.telemetry.status_server import TEXT, alive_answer, serve_status
 from lastcall.adapters.webhook.guard_webhooks import KubeGuardWebhooks
 from lastcall.aio import wait_first
+from lastcall.drain.execution.balancer_mark_remover import BalancerMarkRemover
 from lastcall.failover.controller.event_writer import EventWriter
 from lastcall.failover.controller.failover_controller import (
     CONCURRENCY,
@@ -52,6 +54,7 @@ from lastcall.failover.reporting.stages import Stage
 from lastcall.guard.controller.withdrawal_controller import WithdrawalController
 from lastcall.guard.decisions.webhook_withdrawal import DEFAULT_SECONDS
 from lastcall.model.fence_policy import FailoverMode
+from lastcall.model.observed import WatchedNode
 from lastcall.model.power import PowerState
 from lastcall.names import SYSTEM_NAMESPACE
 from lastcall.ports.node import Clock
@@ -164,6 +167,9 @@ class ControllerProgram:
         self._event_writer = EventWriter(self._cluster, self._clock, lambda: self.controller.is_removing)
         webhooks = KubeGuardWebhooks(client, self._clock, component=COMPONENT, instance=self._me)
         self._withdrawal = WithdrawalController(webhooks, self._clock, after=settings.guard_withdrawal)
+        self._mark_remover = BalancerMarkRemover(
+            KubeDrainCluster(client, self._clock, self._me), self._list_nodes, self._clock
+        )
         self.controller = FailoverController(
             ControllerPorts(clock=self._clock, cluster=self._cluster, leadership=self._election, fences=fences),
             ControllerTerms(me=self._me, mode=settings.mode, detach=settings.detach),
@@ -192,7 +198,10 @@ class ControllerProgram:
             self._http.close()
 
     async def _lead(self) -> None:
-        await wait_first(self.controller.act(), self._withdrawal.run())
+        await wait_first(self.controller.act(), self._withdrawal.run(), self._mark_remover.run())
+
+    def _list_nodes(self) -> list[WatchedNode]:
+        return [tracked.node for tracked in self.controller.observing.tracked_nodes.values()]
 
     # -- status pages --------------------------------------------------------------------------------------------------
 

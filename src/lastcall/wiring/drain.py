@@ -2,7 +2,7 @@
 
 import getpass
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from random import SystemRandom
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from lastcall.drain.execution.chosen_pods import PodChooser
 from lastcall.drain.execution.drain_observer import DrainObserver
 from lastcall.drain.execution.drain_run import DrainParts, DrainRun
 from lastcall.drain.execution.node_writer import NodeWriter, new_mark
+from lastcall.model.balancer_marks import BalancerMark
 from lastcall.model.drain_facts import DrainNode
 from lastcall.model.drain_limits import DrainLimits
 from lastcall.model.drain_settings import DrainSettings
@@ -26,7 +27,8 @@ from lastcall.ports.node import Clock
 class DrainOrder(NamedTuple):
     """What is asked for. ``reason`` is a person's; ``uncordons``: a drain that fails takes its cordon back.
 
-    ``ignores_owners``: other programs that work on a node are passed by, but not other drains.
+    ``ignores_owners``: other programs that work on a node are passed by, but not other drains. ``balancers`` are set on
+    the nodes for external load balancers.
     """
 
     nodes: Sequence[DrainNode]
@@ -35,6 +37,7 @@ class DrainOrder(NamedTuple):
     reason: str = ""
     uncordons: bool = False
     ignores_owners: bool = False
+    balancers: Collection[BalancerMark] = ()
 
 
 def make_drain_run(
@@ -69,7 +72,8 @@ def make_drain_run(
         limits=order.limits,
         nodes=tuple(NodeProgress(name=name) for name in names),
     )
-    writer = NodeWriter(cluster, new_mark(unique, by, order.reason, clock.wall()), clock)
+    mark = new_mark(unique, by, order.reason, clock.wall())
+    writer = NodeWriter(cluster, mark, clock, balancers=order.balancers)
     return DrainRun(course, order.nodes, parts, writer=writer, choose=choose, uncordons=order.uncordons)
 
 

@@ -1,15 +1,17 @@
 """The marks for external load balancers: set if missing, taken back only if they are ours."""
 
 import itertools
+from datetime import UTC, datetime
 
 import pytest
 
 from lastcall.model.balancer_marks import BalancerMark, MarkedNode, mark_patch, unmark_patch
+from lastcall.model.snapshot import DatedTaint
 from lastcall.names import BALANCER_EXCLUSION, BALANCER_MARKS, TO_BE_DELETED
 
 LABEL, TAINT = BalancerMark
-OTHER = {"key": "dedicated", "value": "db", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}
-FOREIGN = {"key": TO_BE_DELETED, "value": "17", "effect": "NoSchedule"}
+OTHER = DatedTaint(key="dedicated", value="db", effect="NoExecute", time_added=datetime(2026, 1, 1, tzinfo=UTC))
+FOREIGN = DatedTaint(key=TO_BE_DELETED, value="17", effect="NoSchedule")
 SUBSETS = [(), (LABEL,), (TAINT,), (LABEL, TAINT)]
 
 
@@ -42,7 +44,7 @@ def test_what_was_there_before_is_there_after(foreign, wanted):
     )
     during = apply_patch(before, mark_patch(before, wanted, at=1700))
     assert (BALANCER_EXCLUSION in during.labels) is (LABEL in {*foreign, *wanted})
-    assert (TO_BE_DELETED in [one["key"] for one in during.taints]) is (TAINT in {*foreign, *wanted})
+    assert (TO_BE_DELETED in [one.key for one in during.taints]) is (TAINT in {*foreign, *wanted})
     assert mark_patch(during, wanted, at=1800) is None
     after = apply_patch(during, unmark_patch(during))
     assert after[:3] == before[:3]
@@ -50,7 +52,7 @@ def test_what_was_there_before_is_there_after(foreign, wanted):
 
 def test_the_patch_is_exact():
     patch = mark_patch(node(), [LABEL, TAINT], at=1700)
-    taint = {"key": TO_BE_DELETED, "value": "1700", "effect": "NoSchedule"}
+    taint = DatedTaint(key=TO_BE_DELETED, value="1700", effect="NoSchedule")
     assert patch == {
         "metadata": {
             "resourceVersion": "7",

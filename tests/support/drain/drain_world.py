@@ -215,6 +215,7 @@ async def prepare_drain(
     limits=None,
     evictions=None,
     ignores_others=False,
+    balancers=(),
     **more,
 ):
     """A run of ``admin-NUMBER`` that has not begun, with its recorder and its transport."""
@@ -245,7 +246,7 @@ async def prepare_drain(
         course,
         nodes,
         parts,
-        writer=NodeWriter(cluster, mark, clock),
+        writer=NodeWriter(cluster, mark, clock, balancers=balancers),
         choose=make_chooser(facts, ()),
         uncordons=uncordons,
     )

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.failover.controller_process import ControllerProcess
 from support.kube.kubectl import Kubectl, items, kubectl, lab, pod, workload  # noqa: F401  (fixtures)
 
-from lastcall.names import DRAIN_MARK, DRAINS_NAMESPACE
+from lastcall.names import BALANCER_EXCLUSION, DRAIN_MARK, DRAINS_NAMESPACE, SYSTEM_NAMESPACE, TO_BE_DELETED
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -261,6 +262,29 @@ def test_other_owners_are_respected(kubectl, lab, node, lastcall, key):  # noqa:
     assert (said.code, said.out) == (1, "")
     assert f"(taint {key}): leave the node to it, or use --ignore-owners" in said.err
     assert lastcall(f"drain {node} --ignore-owners").endswith(f"node/{node} drained\n")
+
+
+def excluded(lab, node):  # noqa: F811
+    """What tells external load balancers that the node leaves."""
+    found = lab.stored("nodes", "", node)
+    taints = [one["key"] for one in found["spec"].get("taints") or ()]
+    return BALANCER_EXCLUSION in (found["metadata"].get("labels") or {}), TO_BE_DELETED in taints
+
+
+def test_external_load_balancers_get_the_node_back_after_uncordon(kubectl, lab, node, lastcall, tmp_path):  # noqa: F811
+    lab.kubectl(SYSTEM_NAMESPACE)
+    running(kubectl, replica_set("web", node))
+    options = "--exclude-from-load-balancers=label --exclude-from-load-balancers=taint"
+    said = lastcall.run(f"drain {node} {options}")
+    assert (said.code, f"{node}: external load balancers leave it out until it is uncordoned" in said.err) == (0, True)
+    assert excluded(lab, node) == (True, True)
+    assert lastcall(f"drain {node} {options}").endswith(f"node/{node} drained\n"), "its own taint is nobody else's"
+    controller = ControllerProcess(tmp_path, lab.kubeconfig, "--mode=Observe")
+    try:
+        kubectl(f"uncordon {node}")
+        controller.until(lambda: excluded(lab, node) == (False, False))
+    finally:
+        controller.kill()
 
 
 def test_a_pod_that_another_tool_is_to_leave_alone_is_not_evicted(kubectl, lab, node, lastcall):  # noqa: F811

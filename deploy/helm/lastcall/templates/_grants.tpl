@@ -334,7 +334,7 @@
 {{- define "lastcall.grants.controller.external" -}}
 - namespace: ""
   rules:
-    # watched; read live, marked, tainted and untainted
+    # watched; read live, marked, tainted and untainted; given back to load balancers after a drain
     - apiGroups:
       - ''
       resources:
@@ -476,7 +476,7 @@
 {{- define "lastcall.grants.controller.own" -}}
 - namespace: ""
   rules:
-    # watched; read live, marked, tainted and untainted
+    # watched; read live, marked, tainted and untainted; given back to load balancers after a drain
     - apiGroups:
       - ''
       resources:

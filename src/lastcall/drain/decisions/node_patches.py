@@ -4,16 +4,18 @@ The conditions are written together, with the same reason, as ``kubectl drain`` 
 reasons of its own. A condition that another writer has set since is not touched.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from lastcall import names
+from lastcall.model.balancer_marks import BalancerMark, MarkedNode, mark_patch, unmark_patch
 from lastcall.model.drain_facts import DrainNode
 from lastcall.model.drain_mark import DrainMark, read_drain_mark, write_drain_mark
 from lastcall.model.failover_mark import describe_failover
+from lastcall.model.observed import WatchedNode
 from lastcall.model.pods import StatusCondition
 
 Patch = dict[str, Any]
@@ -70,25 +72,60 @@ def begin_mark(node: DrainNode, new: DrainMark) -> DrainMark:
     return replace(before, by=new.by, reason=new.reason or before.reason)
 
 
-def cordon_patch(node: DrainNode, mark: DrainMark) -> Patch:
-    """The merge patch that cordons and marks the Node, if it still is as it was read."""
-    annotations = {names.DRAIN_MARK: write_drain_mark(mark)}
-    metadata = {"resourceVersion": node.metadata.resource_version, "annotations": annotations}
-    return {"metadata": metadata, "spec": {"unschedulable": True}}
+def cordon_patch(node: DrainNode, mark: DrainMark, *, balancers: Collection[BalancerMark], at: int) -> Patch:
+    """The merge patch that cordons and marks the Node, if it still is as it was read.
+
+    ``balancers`` are the marks for external load balancers that it sets too; ``at`` is the time in seconds since 1970.
+    """
+    patch = _node_patch(node, write_drain_mark(mark), mark_patch(_marked_node(node), balancers, at=at))
+    patch["spec"]["unschedulable"] = True
+    return patch
 
 
-def finish_patch(node: DrainNode, mark: DrainMark, *, keep: bool, uncordon: bool) -> Patch | None:
+def finish_patch(node: DrainNode, mark: DrainMark, *, keep: bool, uncordon: bool, unmark: bool) -> Patch | None:
     """The merge patch at the end of a drain; None if the Node no longer has its mark.
 
-    ``keep``: the mark stays, so that another run knows whose the cordon is. ``uncordon`` takes back our own cordon.
+    ``keep``: the mark stays, so that another run knows whose the cordon is. ``uncordon`` takes back our own cordon,
+    ``unmark`` what drains have set for external load balancers.
     """
     now = read_drain_mark(node.metadata.annotations)
     if now is None or now.id != mark.id:
         return None
     takes_back = uncordon and now.cordoned and node.spec.unschedulable
     text = write_drain_mark(mark) if keep and not takes_back else None
-    metadata = {"resourceVersion": node.metadata.resource_version, "annotations": {names.DRAIN_MARK: text}}
-    return {"metadata": metadata, **({"spec": {"unschedulable": None}} if takes_back else {})}
+    patch = _node_patch(node, text, unmark_patch(_marked_node(node)) if unmark else None)
+    if takes_back:
+        patch["spec"]["unschedulable"] = None
+    return patch
+
+
+def leftover_patch(node: WatchedNode) -> Mapping[str, Any] | None:
+    """The merge patch that gives a Node back to external load balancers when its drain is over; None if nothing is ours.
+
+    A schedulable Node has no drain: the cordon is set together with the marks, and whoever takes it back ends the drain.
+    """
+    about = node.metadata
+    if node.spec.unschedulable:
+        return None
+    return unmark_patch(MarkedNode(about.labels, about.annotations, node.spec.taints, about.resource_version))
+
+
+def has_uncordoned(patch: Patch | None) -> bool:
+    """Whether a patch of ``finish_patch`` takes a cordon back."""
+    return patch is not None and "unschedulable" in patch["spec"]
+
+
+def _node_patch(node: DrainNode, mark: str | None, balancers: Mapping[str, Any] | None) -> Patch:
+    """One compare-and-set of the mark and of what ``balancer_marks`` changes; ``mark`` None removes it."""
+    found = balancers or {}
+    metadata = found.get("metadata", {"resourceVersion": node.metadata.resource_version})
+    annotations = {names.DRAIN_MARK: mark, **metadata.get("annotations", {})}
+    return {"metadata": {**metadata, "annotations": annotations}, "spec": {**found.get("spec", {})}}
+
+
+def _marked_node(node: DrainNode) -> MarkedNode:
+    about = node.metadata
+    return MarkedNode(about.labels or {}, about.annotations or {}, node.spec.taints or (), about.resource_version)
 
 
 def conditions_patch(node: DrainNode, state: NodeReport, message: str, wall: float) -> Patch | None:

@@ -1,7 +1,7 @@
 """Writes on the Nodes of a drain: cordon and mark, the conditions, and Events."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from lastcall.drain.decisions import node_patches
 from lastcall.drain.decisions.node_patches import NodeReport, Patch
 from lastcall.errors import Conflict, LastcallError, NotFound, Unavailable
+from lastcall.model.balancer_marks import BalancerMark
 from lastcall.model.drain_facts import DrainNode
 from lastcall.model.drain_mark import DrainMark
 from lastcall.ports.drain import DrainCluster, DrainEvent
@@ -24,10 +25,15 @@ _PAUSE = 1.0
 
 
 class NodeWriter:
-    """``mark`` is that of a drain which has done nothing yet."""
+    """``mark`` is that of a drain which has done nothing yet.
 
-    def __init__(self, cluster: DrainCluster, mark: DrainMark, clock: Clock) -> None:
-        self._cluster, self._new, self._clock = cluster, mark, clock
+    ``balancers`` are the marks for external load balancers that it sets with the cordon.
+    """
+
+    def __init__(
+        self, cluster: DrainCluster, mark: DrainMark, clock: Clock, *, balancers: Collection[BalancerMark] = ()
+    ) -> None:
+        self._cluster, self._new, self._clock, self._balancers = cluster, mark, clock, balancers
         self.marks: dict[str, DrainMark] = {}
         """The marks that were written, by node."""
 
@@ -39,7 +45,8 @@ class NodeWriter:
             nonlocal before
             before = node.spec.unschedulable
             self.marks[name] = node_patches.begin_mark(node, self._new)
-            return node_patches.cordon_patch(node, self.marks[name])
+            at = int(self._clock.wall())
+            return node_patches.cordon_patch(node, self.marks[name], balancers=self._balancers, at=at)
 
         node = await self._change(name, patch)
         assert node is not None
@@ -49,7 +56,11 @@ class NodeWriter:
         return before
 
     async def finish(self, name: str, state: NodeReport, message: str, *, spent: float, uncordon: bool = False) -> bool:
-        """Writes how the drain of a node has ended, and whether it took its cordon back. Failures are logged."""
+        """Writes how the drain of a node has ended; whether it took its cordon back. Failures are logged.
+
+        A drain that has failed gives the node back to external load balancers. After one that has ended well it stays
+        out of them, and after an interruption too, since another run goes on.
+        """
         mark = self.marks.get(name)
         if mark is None:
             return False
@@ -58,8 +69,14 @@ class NodeWriter:
 
         def patch(node: DrainNode) -> Patch | None:
             nonlocal took
-            found = node_patches.finish_patch(node, kept, keep=state is not node_patches.COMPLETED, uncordon=uncordon)
-            took = found is not None and "spec" in found
+            found = node_patches.finish_patch(
+                node,
+                kept,
+                keep=state is not node_patches.COMPLETED,
+                uncordon=uncordon,
+                unmark=state is node_patches.FAILED,
+            )
+            took = node_patches.has_uncordoned(found)
             return found
 
         try:

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from lastcall.drain.planning.drain_case import DrainCase, DrainNote
+from lastcall.model.balancer_marks import BalancerMark, owned_marks
 from lastcall.model.drain_facts import DrainNode
 from lastcall.model.drain_objects import MEDIK8S_LEASES, OwnerLease
 from lastcall.model.failover_mark import describe_failover
-from lastcall.names import FAILOVER_ANNOTATION, NODE_SHUTDOWN_MARK
+from lastcall.names import FAILOVER_ANNOTATION, NODE_SHUTDOWN_MARK, TO_BE_DELETED
 
 KURED_LOCK = "weave.works/kured-node-lock"
 """On kured's DaemonSet, as JSON: the node that reboots, or a list of them."""
@@ -16,7 +17,7 @@ KURED_LOCK = "weave.works/kured-node-lock"
 _TAINTS = {
     "karpenter.sh/disrupted": "Karpenter disrupts it",
     "karpenter.sh/disruption": "Karpenter disrupts it",
-    "ToBeDeletedByClusterAutoscaler": "cluster-autoscaler removes it",
+    TO_BE_DELETED: "cluster-autoscaler removes it",
     "DeletionCandidateOfClusterAutoscaler": "cluster-autoscaler is about to remove it",
 }
 _MARKS = {
@@ -46,7 +47,7 @@ def list_active_owners(case: DrainCase, ours: str) -> Iterator[str]:
 
 def _list_owners(node: DrainNode, case: DrainCase) -> Iterator[str]:
     for key, said in _TAINTS.items():
-        if node.find_taint(key):
+        if node.find_taint(key) and not _is_own_taint(node, key):
             yield f"{said} (taint {key})"
     if failover := describe_failover(node.metadata.annotations):
         yield f"{failover} (annotation {FAILOVER_ANNOTATION}; lastcall failover explain {node.name} says how far it is)"
@@ -59,6 +60,11 @@ def _list_owners(node: DrainNode, case: DrainCase) -> Iterator[str]:
             yield f"node-maintenance-operator drains it (NodeMaintenance {one.metadata.name}: {one.spec.reason or 'no reason'})"
     yield from _machine_owners(node, case)
     yield from _kured_owners(node, case)
+
+
+def _is_own_taint(node: DrainNode, key: str) -> bool:
+    """Whether an earlier run has set the taint for external load balancers."""
+    return key == TO_BE_DELETED and BalancerMark.TAINT in owned_marks(node.metadata.annotations or {})
 
 
 def _lease_owners(node: DrainNode, case: DrainCase) -> Iterator[str]:

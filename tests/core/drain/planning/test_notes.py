@@ -6,6 +6,8 @@ import pytest
 from support.drain.objects import node_object, owned_object, owner_reference, pod_object
 from support.drain.plans import blocked_of, notes_of, workload_object
 
+from lastcall.names import BALANCER_MARKS, TO_BE_DELETED
+
 EMPTY_DIR = [{"name": "cache", "emptyDir": {}}]
 TAINT = {"effect": "NoSchedule"}
 
@@ -369,6 +371,7 @@ def test_another_owner_of_the_node_is_named(name):
 
 
 NO_OWNERS = [
+    node_object("n1", taints=[{"key": TO_BE_DELETED, **TAINT}], annotations={BALANCER_MARKS: "label,taint"}),
     kured(json.dumps({"nodeID": "n2"})),
     kured("not JSON"),
     kured("[1]"),
