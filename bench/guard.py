@@ -1,8 +1,7 @@
 """The guard under load: reviews a second, how long they take, CPU and memory, beside a minimal webhook in Go.
 
-The guard is ``lastcall guard run`` in a process of its own beside a lab. It has a core for itself, as the Go program has
-in its turns; the lab and the load have the other one. Three programs run: the lab, the guard or the Go program, and
-``guard_load``.
+The guard is ``lastcall guard run`` in a process of its own beside a lab. It shares a core with the Go program, which is idle
+while the guard is asked, and the other way round; the lab and the load (``guard_load``) have the other one.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ from pathlib import Path
 import go_peer
 import guard_roll
 from figures import Figures
-from guard_ground import BYPASSED, FREE, HELD, Ground
+from guard_ground import BYPASSED, FREE, HELD, Ground, each_differs
 from lab import Target, alone, judged
 from programs import Program
 from rest import cpu_seconds, rss
@@ -29,8 +28,8 @@ from lastcall.adapters.kube import kubeconfig
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.https_transport import HttpsTransport
 
-SIZES = {"rates": [100, 500, 2000], "seconds": 10, "live": 100, "warm": 1000, "roll": 500}
-QUICK = {"rates": [20], "seconds": 1, "live": 10, "warm": 20, "roll": 0}
+SIZES = {"rates": [100, 500, 2000], "seconds": 10, "once": 500, "live": 100, "warm": 1000, "roll": 500}
+QUICK = {"rates": [20], "seconds": 1, "once": 20, "live": 10, "warm": 20, "roll": 0}
 
 P99, AT = 0.005, 500
 """Seconds at most of 99 in 100 answers at so many reviews a second."""
@@ -40,6 +39,8 @@ KEPT = 0.99
 """Of the rate at which reviews are due, so much has to be answered."""
 LATE, BUSY = 0.001, 0.9
 """Seconds by which one in a hundred questions may be late, and the part of a core that the load may use."""
+
+REFUSED, ALLOWED = '"allowed":false', '"allowed":true'
 
 HEAD = ["what", "by", "guard", "Go net/http", "the load", "target", "verdict"]
 
@@ -93,9 +94,9 @@ class Guard:
             mine, theirs = [], []
             for turn in range(self._turns):
                 self._tell(f"guard: turn {turn + 1}")
-                mine.append(await self._measure_guard())
-                if self._go:
-                    theirs.append(await self._measure_go(mine[-1]["body"]))
+                found, peer = await self._measure_turn()
+                mine.append(found)
+                theirs += [peer] if peer else []
             return [*_rows(mine, theirs, self._sizes), *await self._measure_roll(self._sizes["roll"])]
         finally:
             shutil.rmtree(self._directory)
@@ -110,26 +111,40 @@ class Guard:
         except go_peer.NoGo as why:
             self.left_out.append(f"guard beside Go: {why}")
 
-    async def _measure_guard(self):
-        async with self._lab() as ground, self._guard_run() as (program, port):
+    async def _measure_turn(self):
+        """The figures of the guard, and of the Go program if there is one: they are asked in turn at each rate."""
+        async with self._lab() as ground, self._guard_run() as (program, port), self._go_serving() as serving:
             name, path, authority = await ground.webhook()
             where = {"host": "127.0.0.1", "port": port, "name": name, "path": path, "authority": authority}
             held, bypassed, free = [await ground.review(one) for one in (HELD, BYPASSED, FREE)]
-            found = await self._ask_all(Server(program.process.pid, where | {"body": held}))
-            found["rss"] = rss(program.process.pid)
-            for what, body in (("live", bypassed), ("free", free)):
-                asked = where | {"body": body, "expect": '"allowed":true'}
-                found[what] = await self._ask(Server(program.process.pid, asked), self._sizes["live"])
-            return found | {"rss live": rss(program.process.pid), "body": held}
+            guard = Server(program.process.pid, where | {"body": held, "expect": REFUSED})
+            peers = [Server(serving[0], serving[1] | {"body": held, "expect": REFUSED})] if serving else []
+            found, *others = await self._ask_all([guard, *peers])
+            found["rss"] = rss(guard.pid)
+            for key, body, expect in (
+                ("once", each_differs(held), REFUSED),
+                ("live", bypassed, ALLOWED),
+                ("free", free, ALLOWED),
+            ):
+                rate = self._sizes["once" if key == "once" else "live"]
+                found[key] = await self._ask(Server(guard.pid, where | {"body": body, "expect": expect}), rate)
+            found["rss live"] = rss(guard.pid)
+            for peer, other in zip(peers, others, strict=True):
+                other["rss"] = rss(peer.pid)
+            return found, next(iter(others), None)
 
-    async def _measure_go(self, body):
+    @contextlib.asynccontextmanager
+    async def _go_serving(self):
+        """The Go program's process and where it is asked; None without one."""
+        if not self._go:
+            yield None
+            return
         with _only(_cores()[0]):
             serving = go_peer.serving(self._go, self._directory)
             process, port, authority = await serving.__aenter__()
         try:
             where = {"host": "127.0.0.1", "port": port, "name": "127.0.0.1", "path": "/review", "authority": authority}
-            found = await self._ask_all(Server(process.pid, where | {"body": body}))
-            return found | {"rss": rss(process.pid)}
+            yield process.pid, where
         finally:
             await serving.__aexit__(None, None, None)
 
@@ -144,11 +159,17 @@ class Guard:
         self._tell("  " + ", ".join(f"{name} {value:.4g}" for name, value in found.items()))
         return list(_roll_rows(found, rate))
 
-    async def _ask_all(self, server):
-        """The figures of a held pod, by rate."""
-        server.asked["expect"] = '"allowed":false'
-        await self._ask(server, 200, self._sizes["warm"])
-        return {rate: await self._ask(server, rate) for rate in self._sizes["rates"]}
+    async def _ask_all(self, servers):
+        """The figures of a held pod by rate, of each server: one after the other at each rate, so that both meet the same
+        machine.
+        """
+        for server in servers:
+            await self._ask(server, 200, self._sizes["warm"])
+        found = [{} for _ in servers]
+        for rate in self._sizes["rates"]:
+            for one, server in zip(found, servers, strict=True):
+                one[rate] = await self._ask(server, rate)
+        return found
 
     async def _ask(self, server, rate, count=0):
         count = count or rate * self._sizes["seconds"]
@@ -226,6 +247,11 @@ def _only(core):
 def _rows(mine, theirs, sizes):
     for rate in sizes["rates"]:
         yield from _held_rows(rate, [one[rate] for one in mine], [one[rate] for one in theirs])
+    by = f"{sizes['once']}/s"
+    yield GuardRow("a held pod, no review twice: p99", by, _figures([one["once"] for one in mine], "p99"))
+    yield GuardRow(
+        "a held pod, no review twice: CPU of a review", by, _figures([one["once"] for one in mine], "cpu", "us")
+    )
     for key, what in (("live", "a pod with a bypass"), ("free", "a pod that no policy guards")):
         yield from _live_rows(what, f"{sizes['live']}/s", [one[key] for one in mine])
     peer = _figures(theirs, "rss", "MiB")

@@ -32,6 +32,10 @@ class GuardFactsReader(Protocol):
         """
         ...
 
+    def counts_still(self, removal: Removal, facts: GuardFacts) -> bool:
+        """Whether what was recalled for a removal is still what would be recalled. False if it has to be looked for."""
+        ...
+
     async def read_pod_facts(self, namespace: str) -> GuardFacts:
         """The same without the workloads: three requests, and not one for each kind."""
         ...

@@ -234,7 +234,7 @@ class GuardProgram:
             answer = self._reviews.begin_answer(request.body, is_authenticated=is_authenticated)
         except InvalidInput as error:
             return _refuse_unreadable(error)
-        return _reply(answer) if isinstance(answer, dict) else _reply_later(answer)
+        return _reply(answer) if isinstance(answer, bytes) else _reply_later(answer)
 
     # -- status pages --------------------------------------------------------------------------------------------------
 
@@ -260,11 +260,11 @@ class GuardProgram:
         return 200, TEXT, f"{sentence}\n".encode()
 
 
-def _reply(answer: dict[str, Any]) -> WebhookReply:
-    return WebhookReply(200, msgspec.json.encode(answer))
+def _reply(answer: bytes | dict[str, Any]) -> WebhookReply:
+    return WebhookReply(200, answer if isinstance(answer, bytes) else msgspec.json.encode(answer))
 
 
-async def _reply_later(answer: Coroutine[Any, Any, dict[str, Any]]) -> WebhookReply:
+async def _reply_later(answer: Coroutine[Any, Any, bytes | dict[str, Any]]) -> WebhookReply:
     try:
         return _reply(await answer)
     except InvalidInput as error:

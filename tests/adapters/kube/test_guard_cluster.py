@@ -196,14 +196,33 @@ async def test_what_was_read_a_moment_ago_is_known_without_a_question(shop):
     shop.transport.asked.clear()
     assert shop.facts.recall_removal_facts(asked) == found
     assert shop.transport.asked == []
-    await shop.clock.sleep(1.8)
+    await shop.clock.sleep(1.6)
     assert shop.facts.recall_removal_facts(asked) == found
     await shop.clock.sleep(0.1)
     assert len(shop.transport.asked) == 7, "it is read again before its time is over"
-    await shop.clock.sleep(1.8)
+    await shop.clock.sleep(1.6)
     assert shop.facts.recall_removal_facts(asked) is not None
     await shop.clock.sleep(3)
     assert shop.facts.recall_removal_facts(asked) is None
+
+
+@in_shop
+async def test_what_was_recalled_counts_for_a_moment(shop):
+    """It is looked for again before it is two seconds old, and when the guard has changed something itself."""
+    asked, other = removal(deletion(shop.pods[0])), removal(deletion(shop.pods[1]))
+    await shop.facts.read_removal_facts(asked, fresh=False)
+    found = shop.facts.recall_removal_facts(asked)
+    assert shop.facts.counts_still(asked, found)
+    assert shop.facts.recall_removal_facts(asked) is found
+    assert not shop.facts.counts_still(asked, replace(found)), "equal facts may be of another time"
+    await shop.clock.sleep(0.3)
+    assert not shop.facts.counts_still(asked, found)
+    assert shop.facts.recall_removal_facts(asked) is found
+    assert shop.facts.counts_still(asked, found)
+    shop.facts.forget("shop")
+    assert not shop.facts.counts_still(asked, found)
+    await shop.facts.read_removal_facts(other, fresh=False)
+    assert shop.facts.recall_removal_facts(asked) is not found, "it is read anew"
 
 
 @in_shop

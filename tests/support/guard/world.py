@@ -317,6 +317,9 @@ class GuardWorld:
     def recall_removal_facts(self, removal):
         return self._remembered[1] if self.clock.boottime() - self._remembered[0] <= 2 else None
 
+    def counts_still(self, removal, facts):
+        return self.recall_removal_facts(removal) is facts
+
     async def read_policies(self, namespace):
         await self._request("list")
         return self.facts().policies

@@ -1,8 +1,9 @@
 """What decides about the deletion of guarded pods, read from the API server: no mirror of the cluster is kept."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -48,6 +49,18 @@ T = TypeVar("T")
 
 RECENT_SECONDS = 2.0
 """So old may be what a refusal is decided on."""
+_KEPT_SECONDS = 0.25
+"""So long recalled facts are not looked for again; they are younger by that when they are recalled."""
+
+_MOST_RECALLED = 512
+
+
+class _RecalledFacts(NamedTuple):
+    """As long as nothing was read anew, the facts are the same object. ``until`` is a boottime."""
+
+    around: GuardFacts
+    facts: GuardFacts
+    until: float
 
 
 class _ListedOwner(Facts, frozen=True):
@@ -98,7 +111,10 @@ class KubeGuardFacts:
     def __init__(self, client: Client, clock: Clock, config: GuardConfig = DEFAULTS) -> None:
         self._client = client
         self._nothing = GuardFacts(config=config)
+        self._clock = clock
         self._recent = RecentReads(clock)
+        self._recalled: dict[tuple[str, str], _RecalledFacts] = {}
+        """By namespace and node."""
 
     async def read_removal_facts(self, removal: Removal, *, fresh: bool) -> GuardFacts:
         """``GuardFactsReader.read_removal_facts``."""
@@ -121,16 +137,33 @@ class KubeGuardFacts:
         namespace, pod = removal.namespace, removal.pod
         if pod is None or not pod.spec.node_name:
             return None
-        load, name = self._load_surroundings(namespace), pod.spec.node_name
-        around = self._recent.recall(_surroundings_key(namespace), load, seconds=RECENT_SECONDS)
-        load_node = self._load_object(_NODES, name)
-        node = self._recent.recall(_NODES.path("", name), load_node, seconds=RECENT_SECONDS)
+        name, seconds = pod.spec.node_name, RECENT_SECONDS - _KEPT_SECONDS
+        around = self._recent.recall(
+            _surroundings_key(namespace), partial(self._load_surroundings, namespace), seconds=seconds
+        )
+        node = self._recent.recall(_NODES.path("", name), partial(self._load_object, _NODES, name), seconds=seconds)
         if around is None or node is None:
             return None
-        facts, found = around.result(), node.result()
-        if not facts.policies or not _has_all_owners(pod, facts.owners):
-            return None
-        return replace(facts, nodes={name: found} if found else {})
+        facts = self._compose_facts(namespace, name, around.result(), node.result())
+        return facts if facts.policies and _has_all_owners(pod, facts.owners) else None
+
+    def counts_still(self, removal: Removal, facts: GuardFacts) -> bool:
+        """``GuardFactsReader.counts_still``."""
+        node = removal.pod.spec.node_name if removal.pod else ""
+        found = self._recalled.get((removal.namespace, node))
+        return found is not None and found.facts is facts and self._clock.boottime() < found.until
+
+    def _compose_facts(self, namespace: str, node: str, around: GuardFacts, found: GuardedNode | None) -> GuardFacts:
+        until = self._clock.boottime() + _KEPT_SECONDS
+        known = self._recalled.get((namespace, node))
+        if known and known.around is around and known.facts.nodes.get(node) is found:
+            self._recalled[namespace, node] = known._replace(until=until)
+            return known.facts
+        if len(self._recalled) >= _MOST_RECALLED:
+            self._recalled.clear()
+        made = replace(around, nodes={node: found} if found else {})
+        self._recalled[namespace, node] = _RecalledFacts(around, made, until)
+        return made
 
     async def read_namespace_facts(self, namespace: str) -> GuardFacts:
         """``GuardFactsReader.read_namespace_facts``."""
@@ -149,9 +182,10 @@ class KubeGuardFacts:
 
     async def read_pod_taints(self, pod: Pod) -> PodTaints:
         """``GuardFactsReader.read_pod_taints``. Nothing of it is remembered."""
-        load_node = self._load_object(NODES.with_shape(_TaintedNode), pod.spec.node_name)
-        load_pod = self._load_object(PODS.with_shape(_TolerantPod), pod.metadata.name, pod.metadata.namespace)
-        node, found = await asyncio.gather(load_node(), load_pod())
+        node, found = await asyncio.gather(
+            self._load_object(NODES.with_shape(_TaintedNode), pod.spec.node_name),
+            self._load_object(PODS.with_shape(_TolerantPod), pod.metadata.name, pod.metadata.namespace),
+        )
         if node is None or found is None or found.metadata.uid != pod.metadata.uid:
             return PodTaints()
         return PodTaints(taints=node.spec.taints or (), tolerations=found.spec.tolerations or ())
@@ -163,19 +197,17 @@ class KubeGuardFacts:
     def forget(self, namespace: str) -> None:
         """``GuardFactsReader.forget``."""
         self._recent.forget(_surroundings_key(namespace))
+        self._recalled.clear()
 
     async def _read_surroundings(self, namespace: str, seconds: float) -> GuardFacts:
         """The policies and what else is in the namespace; nothing else without a policy. Remembered as one answer."""
         return await self._recent.read(
-            _surroundings_key(namespace), self._load_surroundings(namespace), seconds=seconds
+            _surroundings_key(namespace), partial(self._load_surroundings, namespace), seconds=seconds
         )
 
-    def _load_surroundings(self, namespace: str) -> Callable[[], Awaitable[GuardFacts]]:
-        async def load() -> GuardFacts:
-            policies = await self._list(_POLICIES, namespace, 0.0)
-            return await self._read_namespace(namespace, policies, 0.0) if policies else self._nothing
-
-        return load
+    async def _load_surroundings(self, namespace: str) -> GuardFacts:
+        policies = await self._list(_POLICIES, namespace, 0.0)
+        return await self._read_namespace(namespace, policies, 0.0) if policies else self._nothing
 
     async def _unguarded_facts(self, removal: Removal, seconds: float) -> GuardFacts:
         """An eviction does not show its pod, whose annotation may name a policy that does not exist."""
@@ -238,19 +270,14 @@ class KubeGuardFacts:
         return await self._recent.read(resource.path(namespace), load, seconds=seconds)
 
     async def _find(self, resource: ApiResource[T], name: str, namespace: str = "", *, seconds: float) -> T | None:
-        load = self._load_object(resource, name, namespace)
+        load = partial(self._load_object, resource, name, namespace)
         return await self._recent.read(resource.path(namespace, name), load, seconds=seconds)
 
-    def _load_object(
-        self, resource: ApiResource[T], name: str, namespace: str = ""
-    ) -> Callable[[], Coroutine[Any, Any, T | None]]:
-        async def load() -> T | None:
-            try:
-                return await self._client.get(resource, name, namespace=namespace)
-            except NotFound:
-                return None
-
-        return load
+    async def _load_object(self, resource: ApiResource[T], name: str, namespace: str = "") -> T | None:
+        try:
+            return await self._client.get(resource, name, namespace=namespace)
+        except NotFound:
+            return None
 
 
 def _surroundings_key(namespace: str) -> str:

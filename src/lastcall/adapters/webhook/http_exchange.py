@@ -1,16 +1,17 @@
 """Requests out of the bytes of one HTTP/1.1 connection, and the bytes of the answers (no I/O)."""
 
 from collections import deque
-from dataclasses import dataclass, replace
+from functools import lru_cache
 from http import HTTPStatus
-from typing import Self
+from typing import NamedTuple, Self
 from urllib.parse import parse_qs
 
 import httptools
 
+_KIND_LENGTH, _SIZE_LENGTH = len(b"content-type"), len(b"content-length")
 
-@dataclass(frozen=True)
-class WebhookRequest:
+
+class WebhookRequest(NamedTuple):
     """A POST request. ``peer`` is the common name of the client's verified certificate, "" without one."""
 
     path: str
@@ -21,7 +22,7 @@ class WebhookRequest:
 
     def from_peer(self, peer: str) -> Self:
         """The same request of a named client."""
-        return replace(self, peer=peer) if peer else self
+        return self._replace(peer=peer) if peer else self
 
     @property
     def timeout_seconds(self) -> float | None:
@@ -30,8 +31,7 @@ class WebhookRequest:
         return float(said) if said.isdecimal() else None
 
 
-@dataclass(frozen=True)
-class WebhookReply:
+class WebhookReply(NamedTuple):
     """An answer; JSON with status 200, otherwise a line of text."""
 
     status: int
@@ -39,12 +39,16 @@ class WebhookReply:
 
     def encode(self, *, close: bool) -> bytes:
         """Head and body as they are sent; ``close`` says that no answer follows on this connection."""
-        kind = "application/json" if self.status == HTTPStatus.OK else "text/plain; charset=utf-8"
-        head = (
-            f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}\r\nContent-Type: {kind}\r\n"
-            f"Content-Length: {len(self.body)}\r\n{'Connection: close' if close else 'Connection: keep-alive'}\r\n\r\n"
-        )
-        return head.encode() + self.body
+        return b"%s%d\r\n\r\n%s" % (_begin_head(self.status, close=close), len(self.body), self.body)
+
+
+@lru_cache(maxsize=64)
+def _begin_head(status: int, *, close: bool) -> bytes:
+    kind = "application/json" if status == HTTPStatus.OK else "text/plain; charset=utf-8"
+    return (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: {kind}\r\n"
+        f"{'Connection: close' if close else 'Connection: keep-alive'}\r\nContent-Length: "
+    ).encode()
 
 
 class HttpExchange:
@@ -97,15 +101,15 @@ class HttpExchange:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header."""
-        self._count_head(len(name) + len(value))
-        known = name.lower()
-        if known == b"content-type":
+        self._head += len(name) + len(value)
+        if len(name) == _KIND_LENGTH and name.lower() == b"content-type":
             self._kind = value
-        elif known == b"content-length" and value.isdigit() and int(value) > self._most_body:
-            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {self._most_body} bytes")
+        elif len(name) == _SIZE_LENGTH and name.lower() == b"content-length":
+            self._check_length(value)
 
     def on_headers_complete(self) -> None:
         """The body follows."""
+        self._count_head(0)
         self._in_head = False
 
     def on_body(self, body: bytes) -> None:
@@ -127,6 +131,10 @@ class HttpExchange:
             self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "only application/json")
         else:
             self._ready.append(self._request())
+
+    def _check_length(self, value: bytes) -> None:
+        if value.isdigit() and int(value) > self._most_body:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {self._most_body} bytes")
 
     def _count_head(self, size: int) -> None:
         self._head += size

@@ -31,12 +31,14 @@ class TlsChannel:
         """
         self._received.write(data)
         pieces: list[bytes] = []
-        with contextlib.suppress(ssl.SSLWantReadError):
+        try:
             if not self.is_open:
                 self._shake_hands()
             while self._received.pending and not self.is_ended:
                 pieces.append(self._tls.read(_PIECE))
                 self.is_ended = not pieces[-1]
+        except ssl.SSLWantReadError:
+            pass
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def encrypt(self, data: bytes) -> bytes:

@@ -173,12 +173,13 @@ class WebhookConnection(asyncio.BufferedProtocol):
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def _take(self, data: bytes) -> None:
+        begins = not self._exchange.is_receiving
+        self._exchange.feed(data)
         if self._answering:
             if self._transport:
                 self._transport.pause_reading()
-        elif not self._exchange.is_receiving:
+        elif begins and self._exchange.is_receiving:
             self._set_deadline(self._server.limits.receive)
-        self._exchange.feed(data)
         self._answer_next()
 
     def _answer_next(self) -> None:

@@ -5,10 +5,12 @@ from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import json
 from msgspec.structs import replace
 
 from lastcall.aio import timeout
 from lastcall.errors import LastcallError
+from lastcall.guard.controller.refusal_memory import Refusal, RefusalMemory
 from lastcall.guard.decisions.exemptions import find_request_exemption
 from lastcall.guard.decisions.verdict import NOT_GUARDED, RemovalVerdict, judge_removal
 from lastcall.model.admission import Removal, Review, answer_review, parse_review
@@ -47,6 +49,7 @@ class ReviewService:
         self._observe = observe
         self._config = config
         self._told: dict[tuple[str, str], str] = {}
+        self._refusals = RefusalMemory()
 
     async def answer(self, data: bytes, *, is_authenticated: bool = True) -> dict[str, Any]:
         """The AdmissionReview that answers the one in ``data``. InvalidInput if that is none.
@@ -55,47 +58,64 @@ class ReviewService:
         is refused, so that the client asks again.
         """
         answer = self.begin_answer(data, is_authenticated=is_authenticated)
-        return answer if isinstance(answer, dict) else await answer
+        found: dict[str, Any] = json.decode(answer if isinstance(answer, bytes) else await answer)
+        return found
 
-    def begin_answer(
-        self, data: bytes, *, is_authenticated: bool = True
-    ) -> dict[str, Any] | Coroutine[Any, Any, dict[str, Any]]:
-        """The same, at once if it waits for nothing: by the request itself, or a refusal by what is remembered."""
+    def begin_answer(self, data: bytes, *, is_authenticated: bool = True) -> bytes | Coroutine[Any, Any, bytes]:
+        """The same as JSON, at once if it waits for nothing: by the request itself, or a refusal by what is remembered."""
+        begun = self._clock.boottime()
+        if again := self._refuse_again(data, begun):
+            return again
         review = parse_review(data, "AdmissionReview")
         if review.removal is None:
-            return answer_review(review, allowed=True, audit={"reason": "not-a-removal"})
-        begun = self._clock.boottime()
-        verdict = self._judge_at_once(review.removal, is_authenticated=is_authenticated)
-        if verdict:
-            return self._tell_verdict(review, review.removal, verdict, begun)
-        return self._answer_in_time(review, review.removal, begun, is_authenticated=is_authenticated)
+            return json.encode(answer_review(review, allowed=True, audit={"reason": "not-a-removal"}))
+        verdict, facts = self._judge_at_once(review.removal, is_authenticated=is_authenticated)
+        if verdict is None:
+            return self._answer_in_time(review, review.removal, begun, is_authenticated=is_authenticated)
+        answer = self._tell_verdict(review, review.removal, verdict, begun)
+        if facts and is_authenticated:
+            self._refusals.remember(data, review.uid, Refusal(review.removal, verdict, facts, answer))
+        return answer
 
-    async def _answer_in_time(
-        self, review: Review, removal: Removal, begun: float, *, is_authenticated: bool
-    ) -> dict[str, Any]:
+    def _refuse_again(self, data: bytes, begun: float) -> bytes | None:
+        """The answer to what was refused a moment ago, on facts that count still."""
+        found = self._refusals.find(data)
+        if found is None or not self._facts.counts_still(found.refusal.removal, found.refusal.facts):
+            return None
+        self._note_verdict(found.refusal.removal, found.refusal.verdict, begun)
+        return found.answer
+
+    async def _answer_in_time(self, review: Review, removal: Removal, begun: float, *, is_authenticated: bool) -> bytes:
         verdict = await self._judge_in_time(removal, is_authenticated=is_authenticated)
         return self._tell_verdict(review, removal, verdict, begun)
 
-    def _tell_verdict(self, review: Review, removal: Removal, verdict: RemovalVerdict, begun: float) -> dict[str, Any]:
-        self._observe(removal, verdict, self._clock.boottime() - begun)
-        self._log_verdict(removal, verdict)
-        return answer_review(
-            review,
-            allowed=verdict.allowed,
-            message=verdict.message,
-            warnings=verdict.warnings,
-            audit={"reason": verdict.reason},
+    def _tell_verdict(self, review: Review, removal: Removal, verdict: RemovalVerdict, begun: float) -> bytes:
+        self._note_verdict(removal, verdict, begun)
+        return json.encode(
+            answer_review(
+                review,
+                allowed=verdict.allowed,
+                message=verdict.message,
+                warnings=verdict.warnings,
+                audit={"reason": verdict.reason},
+            )
         )
 
-    def _judge_at_once(self, removal: Removal, *, is_authenticated: bool) -> RemovalVerdict | None:
-        """None if something has to be read or recorded before."""
+    def _note_verdict(self, removal: Removal, verdict: RemovalVerdict, begun: float) -> None:
+        self._observe(removal, verdict, self._clock.boottime() - begun)
+        self._log_verdict(removal, verdict)
+
+    def _judge_at_once(
+        self, removal: Removal, *, is_authenticated: bool
+    ) -> tuple[RemovalVerdict | None, GuardFacts | None]:
+        """The verdict, None if something has to be read or recorded before; and what is remembered, if it rests on that."""
         if exemption := find_request_exemption(removal, self._config):
-            return RemovalVerdict(allowed=True, reason=exemption.value)
+            return RemovalVerdict(allowed=True, reason=exemption.value), None
         facts = self._facts.recall_removal_facts(removal)
         verdict = judge_removal(removal, facts, self._now()) if facts else None
         if verdict is None or verdict.allowed or (verdict.record and is_authenticated):
-            return None
-        return verdict
+            return None, None
+        return verdict, facts
 
     async def _judge_in_time(self, removal: Removal, *, is_authenticated: bool) -> RemovalVerdict:
         try:
@@ -145,7 +165,10 @@ class ReviewService:
     def _log_verdict(self, removal: Removal, verdict: RemovalVerdict) -> None:
         """A refused client asks again and again: the same reason once more is of interest for debugging alone."""
         is_news = verdict.allowed or self._told.get((removal.namespace, removal.name)) != verdict.reason
-        self._note_told(removal, verdict)
+        if is_news:
+            self._note_told(removal, verdict)
+        elif not log.isEnabledFor(logging.DEBUG):
+            return
         log.log(
             logging.INFO if is_news else logging.DEBUG,
             "%s of pod %s/%s by %s is %s: %s",

@@ -5,6 +5,7 @@ import json
 import pytest
 from support.guard.reviews import deletion, eviction, facts, held, pod, policy, state
 
+from lastcall.guard.controller import review_service
 from lastcall.guard.controller.review_service import ReviewService
 from lastcall.model.guard_config import DEFAULTS, GuardConfig
 from lastcall_lab import virtual
@@ -28,6 +29,9 @@ class Reader:
 
     def recall_removal_facts(self, removal):
         return self.recalled
+
+    def counts_still(self, removal, facts):
+        return facts is self.recalled
 
     async def read_policies(self, namespace):
         self.read.append("policies")
@@ -99,8 +103,8 @@ def begin(review, recalled, *, is_authenticated=True):
     async def main():
         service = ReviewService(reader, reader, virtual.VirtualClock())
         answer = service.begin_answer(json.dumps(review).encode(), is_authenticated=is_authenticated)
-        if isinstance(answer, dict):
-            return answer["response"]
+        if isinstance(answer, bytes):
+            return json.loads(answer)["response"]
         answer.close()
         return None
 
@@ -128,3 +132,93 @@ def test_what_has_to_be_recorded_is_never_there_at_once():
     assert begin(deletion(), state()) is None
     said = begin(deletion(), state(), is_authenticated=False)
     assert not said["allowed"], "who is not known starts nothing"
+
+
+UIDS = [f"00000000-0000-0000-0000-00000000000{number}" for number in range(9)]
+
+
+class Repeats:
+    """A service that is asked the same, and what it has read, judged and seen of it."""
+
+    def __init__(self, recalled, monkeypatch):
+        self.reader = Reader(state(), state())
+        self.reader.recalled = facts(recalled)
+        self.clock = virtual.VirtualClock()
+        self.judged, self.observed = [], []
+        judge = review_service.judge_removal
+
+        def spy(removal, facts, now):
+            self.judged.append(removal)
+            return judge(removal, facts, now)
+
+        monkeypatch.setattr(review_service, "judge_removal", spy)
+        self.service = ReviewService(self.reader, self.reader, self.clock, lambda *seen: self.observed.append(seen))
+
+    def ask(self, uid, review=None, *, is_authenticated=True):
+        """The answer that is there at once, as text; None if something is waited for."""
+        review = deletion() if review is None else review
+        review["request"] = {"uid": uid, **{key: value for key, value in review["request"].items() if key != "uid"}}
+        answer = self.service.begin_answer(
+            json.dumps(review, separators=(",", ":")).encode(), is_authenticated=is_authenticated
+        )
+        if isinstance(answer, bytes):
+            return answer.decode()
+        answer.close()
+        return None
+
+
+def run_in_virtual_time(play):
+    async def main():
+        play()
+
+    virtual.run(main())
+
+
+def test_who_asks_the_same_again_is_refused_without_another_judgement(monkeypatch):
+    repeats = Repeats(state(HELD), monkeypatch)
+
+    def play():
+        first, second = (repeats.ask(uid) for uid in UIDS[:2])
+        assert second == first.replace(UIDS[0], UIDS[1])
+        assert UIDS[1] in second
+        assert len(repeats.judged) == 1
+        assert [verdict.reason for _, verdict, _ in repeats.observed] == ["preparing", "preparing"]
+
+    run_in_virtual_time(play)
+
+
+def test_what_differs_in_more_than_the_uid_is_judged(monkeypatch):
+    repeats = Repeats(state(HELD), monkeypatch)
+
+    def play():
+        repeats.ask(UIDS[0])
+        assert repeats.ask(UIDS[1], deletion(user={"username": "system:node:node-1"})).count('"allowed":true') == 1
+        repeats.ask(UIDS[2], deletion(user={"username": "ben"}))
+        assert [one.user.username for one in repeats.judged][1:] == ["ben"]
+
+    run_in_virtual_time(play)
+
+
+def test_other_facts_are_judged_again(monkeypatch):
+    """What is read anew is another object; and then the application may be ready."""
+    repeats = Repeats(state(HELD), monkeypatch)
+
+    def play():
+        repeats.ask(UIDS[0])
+        repeats.reader.recalled = facts(state(policy(held("Stalled", lastRequestAt="2999-01-01T00:00:00Z"))))
+        assert '"reason":"stalled"' in repeats.ask(UIDS[1])
+        repeats.reader.recalled = facts(state(policy(held("Ready", verifiedAt="1970-01-01T00:00:00Z"))))
+        assert repeats.ask(UIDS[2]) is None, "an allowance is never there at once"
+
+    run_in_virtual_time(play)
+
+
+def test_a_refusal_that_lacks_its_record_is_not_remembered(monkeypatch):
+    """Who is not known starts nothing, and takes nothing away from the API server, which asks the same."""
+    repeats = Repeats(state(), monkeypatch)
+
+    def play():
+        assert repeats.ask(UIDS[0], is_authenticated=False)
+        assert repeats.ask(UIDS[1]) is None, "its request is recorded"
+
+    run_in_virtual_time(play)

@@ -1,0 +1,74 @@
+"""Which review asks the same as one before: all of its text but the uid, at the place where the API server writes it."""
+
+import pytest
+
+from lastcall.guard.controller.refusal_memory import MOST_BYTES, ROOM, Refusal, RefusalMemory
+from lastcall.guard.decisions.verdict import RemovalVerdict
+from lastcall.model.admission import Removal, RemovalKind, RequestUser
+from lastcall.model.guard_facts import GuardFacts
+
+ONE, OTHER = "12345678-90ab-cdef-1234-567890abcdef", "00000000-0000-0000-0000-000000000000"
+REMOVAL = Removal(RemovalKind.DELETE, namespace="shop", name="db-0", user=RequestUser())
+VERDICT = RemovalVerdict(allowed=False, reason="preparing", message="held")
+
+
+def review(uid, rest="db-0"):
+    return f'{{"kind":"AdmissionReview","request":{{"uid":"{uid}","name":"{rest}"}}}}'.encode()
+
+
+def refusal(uid, *, answer='{{"uid":"{}","allowed":false}}'):
+    return Refusal(REMOVAL, VERDICT, GuardFacts(), answer.format(uid).encode())
+
+
+def remembering(data, uid=ONE, **how):
+    memory = RefusalMemory()
+    memory.remember(data, uid, refusal(uid, **how))
+    return memory
+
+
+def test_the_same_review_has_the_same_answer_with_its_own_uid():
+    found = remembering(review(ONE)).find(review(OTHER))
+    assert found.answer == refusal(OTHER).answer
+    assert found.refusal.removal is REMOVAL
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        review(OTHER, "db-1"),
+        review(OTHER) + b" ",
+        review("0" * 36 + "0"),
+        review('","x":"' + "0" * 29),
+        review(OTHER.upper().replace("0", "A")),
+        b"",
+        b"{}",
+    ],
+    ids=["another name", "a space more", "a longer uid", "no uid but JSON", "large letters", "nothing", "no uid"],
+)
+def test_another_review_is_not_known(data):
+    assert remembering(review(ONE)).find(data) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "uid", "how"),
+    [
+        (review(ONE, ONE), ONE, {}),
+        (review(ONE), OTHER, {}),
+        (review(ONE, "x" * MOST_BYTES), ONE, {}),
+        (b" " * 300 + review(ONE), ONE, {}),
+        (review(ONE), ONE, {"answer": "{0} {0}"}),
+    ],
+    ids=["the uid twice", "another uid before it", "a large one", "the uid far behind", "the uid twice in the answer"],
+)
+def test_what_cannot_be_told_apart_is_not_remembered(data, uid, how):
+    memory = remembering(data, uid, **how)
+    assert memory.find(data) is None
+    assert memory.find(data.replace(ONE.encode(), OTHER.encode())) is None
+
+
+def test_the_room_is_limited():
+    memory = remembering(review(ONE))
+    for number in range(ROOM):
+        memory.remember(review(ONE, f"db-{number + 1}"), ONE, refusal(ONE))
+    assert memory.find(review(ONE)) is None
+    assert memory.find(review(OTHER, f"db-{ROOM}"))
