@@ -1,6 +1,6 @@
-"""A private etcd and kube-apiserver, and kube-controller-manager beside them, from programs that are there.
+"""A private etcd and kube-apiserver, with kube-controller-manager and kube-scheduler, from programs that are there.
 
-``ETCD``, ``KUBE_APISERVER`` and ``KUBE_CONTROLLER_MANAGER`` name the programs; without them ``PATH`` is searched. All listen on
+``ETCD``, ``KUBE_APISERVER``, ``KUBE_CONTROLLER_MANAGER`` and ``KUBE_SCHEDULER`` name the programs; without them ``PATH`` is searched. All listen on
 the loopback interface and keep their files in one directory of the bench (below ``TMPDIR``).
 
 Four identities are used. The bench itself is in ``system:masters``, whose requests priority and fairness does not limit.
@@ -32,6 +32,7 @@ PROGRAMS = {
     "etcd": "ETCD",
     "kube-apiserver": "KUBE_APISERVER",
     "kube-controller-manager": "KUBE_CONTROLLER_MANAGER",
+    "kube-scheduler": "KUBE_SCHEDULER",
     "kubelet": "KUBELET",
 }
 """Their names in ``PATH``, and the variables that name other files."""
@@ -41,6 +42,7 @@ TOKENS = {
     "admin": 'admin-token,admin,1,"system:masters"',
     "controller": f'controller-token,{CONTROLLER},2,"system:serviceaccounts,system:serviceaccounts:lastcall-system"',
     "upstream": "upstream-token,system:kube-controller-manager,3",
+    "scheduler": "scheduler-token,system:kube-scheduler,5",
     "kubelet": 'kubelet-token,system:node:bench,4,"system:nodes"',
 }
 """Lines of kube-apiserver's ``--token-auth-file``: the token, the user, its uid, its groups."""
@@ -98,7 +100,7 @@ class RealControlPlane:
         return tuple(process.pid for process in self._processes)
 
     def kubeconfig(self, who):
-        """The file with which ``admin``, ``controller``, ``upstream`` or ``kubelet`` reaches the API server."""
+        """The file with which ``admin``, ``controller``, ``upstream``, ``scheduler`` or ``kubelet`` reaches the API server."""
         path = self._directory / f"{who}.kubeconfig"
         if not path.exists():
             token = TOKENS[who].partition(",")[0]
@@ -120,6 +122,19 @@ class RealControlPlane:
             f"--cert-dir={self._certificate.parent}",
         )
         async with self._run("kube-controller-manager", *said, *arguments) as process:
+            yield process.pid
+
+    @contextlib.asynccontextmanager
+    async def scheduler(self):
+        """kube-scheduler; its process."""
+        said = (
+            f"--kubeconfig={self.kubeconfig('scheduler')}",
+            "--leader-elect=false",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={_free_port()}",
+            f"--cert-dir={self._certificate.parent}",
+        )
+        async with self._run("kube-scheduler", *said) as process:
             yield process.pid
 
     async def refused(self):

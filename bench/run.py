@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import beside
+import beside_table
 import chaos
 import drain
 import failover
@@ -47,6 +48,7 @@ PARTS = (
     "rest",
     "containerd",
     "beside",
+    beside_table.NAME,
     traffic.NAME,
     "mutants",
 )
@@ -95,6 +97,7 @@ class Bench:
         self.roll_rows = []
         self.drain_rows = []
         self.told = []
+        self.beside_table = ""
         self.api, self.pods = chosen.api, chosen.pods
         self.left_out = []
         self.mutants = mutants.Mutants(tell=_tell, count=2 if chosen.quick else mutants.COUNT)
@@ -141,7 +144,7 @@ class Bench:
         if "mutants" in self.parts:
             self.rows += await asyncio.to_thread(self.mutants.rows)
         if no_logind:
-            self._leave_out(("processes", "containerd", "rest", "beside"), no_logind)
+            self._leave_out(("processes", "containerd", "rest", "beside", beside_table.NAME), no_logind)
             return
         if "processes" in self.parts:
             await self._latencies("processes", ProcessNode)
@@ -149,9 +152,14 @@ class Bench:
             _tell("lab node at rest")
             self.rows += await rest.process_rows(pods=self.rest_pods, seconds=self.rest_seconds)
         if no_containerd:
-            self._leave_out(("containerd", "rest with containerd", "beside"), no_containerd)
-        elif {"containerd", "rest", "beside"} & set(self.parts):
+            self._leave_out(("containerd", "rest with containerd", "beside", beside_table.NAME), no_containerd)
+            return
+        if {"containerd", "rest", "beside"} & set(self.parts):
             await self._with_containerd()
+        if beside_table.NAME in self.parts and (why := beside_table.why_not()):
+            self._leave_out((beside_table.NAME,), why)
+        elif beside_table.NAME in self.parts:
+            self.beside_table = await beside_table.markdown(_tell)
 
     async def _with_containerd(self):
         async with containerd.PrivateContainerd() as private:
@@ -203,6 +211,8 @@ class Bench:
             if rows:
                 yield table(rows, head)
                 yield ""
+        if self.beside_table:
+            yield from (self.beside_table, "")
         for chance in self.chances:
             yield from chance.told()
             yield ""

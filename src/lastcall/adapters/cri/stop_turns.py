@@ -1,7 +1,7 @@
 """When the runtime can take the next request to stop a container (no I/O).
 
 To send SIGTERM, the runtime starts a program (runc), which is CPU work. Requests that come at once share the cores: then
-all signals are late, the first one too. Sent one after the other, most are earlier, and the last one is not later.
+all signals are late, the first one too. One after the other, the first come sooner, and the last not measurably later.
 """
 
 from typing import Final
