@@ -43,6 +43,14 @@ if TYPE_CHECKING:
     help="For each pod to end; negative: the pod's own.",
 )
 @click.option(
+    "--chunk-size",
+    type=click.IntRange(min=0),
+    default=500,
+    show_default=True,
+    metavar="NUMBER",
+    help="So many objects of a list are read at a time; 0: all.",
+)
+@click.option(
     "--skip-wait-for-delete-timeout",
     type=int,
     default=0,
@@ -116,6 +124,7 @@ def command(
     delete_emptydir_data: bool,
     disable_eviction: bool,
     grace_period: int,
+    chunk_size: int,
     skip_wait_for_delete_timeout: int,
     timeout: float,
     on_timeout: str,
@@ -169,7 +178,7 @@ def command(
     chosen, wanted = _read_selector("--selector", selector or ""), _read_selector("--pod-selector", pod_selector or "")
     gc.disable()  # a file of 5,000 pods makes a million objects, and none of them is garbage
     try:
-        found = _read_state(state) if state else asyncio.run(_read_cluster(kubeconfig, context))
+        found = _read_state(state) if state else asyncio.run(_read_cluster(kubeconfig, context, chunk_size))
         names = _choose_nodes(nodes, found.facts.nodes, chosen if selector else None)
         moment = now or datetime.fromtimestamp(SystemClock().wall(), UTC)
         case = build_case(found.facts, names, settings, moment, wanted)
@@ -235,11 +244,11 @@ def _read_state(path: str) -> "DrainState":
     return read_drain_state(options.read_content(path), options.source_name(path))
 
 
-async def _read_cluster(kubeconfig: str | None, context: str | None) -> "DrainState":
+async def _read_cluster(kubeconfig: str | None, context: str | None, page: int) -> "DrainState":
     from lastcall.adapters.kube.drain_facts import DrainFactsReader
 
     async with cluster_access.open_client(kubeconfig, context, manager="lastcall-drain") as client:
-        return await DrainFactsReader(client).read()
+        return await DrainFactsReader(client, page=page).read()
 
 
 def _choose_nodes(names: Sequence[str], nodes: "Sequence[DrainNode]", chosen: "Matcher | None") -> list[str]:

@@ -28,7 +28,7 @@ def drainer_grants() -> list[Grant]:
         Grant("replicationcontrollers", _LIST, plans),
         *(Grant(one, _LIST, plans, "apps") for one in ("daemonsets", "deployments", "replicasets", "statefulsets")),
         Grant("horizontalpodautoscalers", _LIST, plans, "autoscaling"),
-        Grant("poddisruptionbudgets", _LIST, plans, "policy"),
+        Grant("poddisruptionbudgets", ("list", "watch"), f"{plans}; when a budget makes room", "policy"),
         Grant("endpointslices", _LIST, plans, "discovery.k8s.io"),
         Grant("csinodes", _LIST, plans, "storage.k8s.io"),
         Grant("guardpolicies", _LIST, plans, GROUP),

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from lastcall.errors import TooManyRequests
 from lastcall.model.base import Facts
+from lastcall.model.budgets import Budget
 from lastcall.model.drain_facts import DrainNode, DrainPod
 
 
@@ -137,4 +138,26 @@ class DrainWatch(Protocol):
 
     async def run(self) -> None:
         """Follows the objects without end."""
+        ...
+
+
+class BudgetWatch(Protocol):
+    """The PodDisruptionBudgets of the cluster, as last heard of."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether they were listed, and the watch has not failed since."""
+        ...
+
+    @property
+    def budgets(self) -> Mapping[str, Sequence[Budget]]:
+        """The budgets by namespace."""
+        ...
+
+    async def wait_for_change(self, seen: int) -> int:
+        """Waits until the number of changes is another than ``seen``, and returns it."""
+        ...
+
+    async def run(self) -> None:
+        """Follows them without end, or until it is not permitted."""
         ...

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from random import SystemRandom
 from typing import NamedTuple
 
+from lastcall.adapters.kube.budget_watch import KubeBudgetWatch
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.drain_cluster import COMPONENT, KubeDrainCluster
 from lastcall.adapters.kube.drain_watch import KubeDrainWatch
@@ -64,6 +65,7 @@ def make_drain_run(
         evictions=evictions or cluster,
         ownership=KubeNodeOwnership(client, claim, uids, clock, ignores_others=order.ignores_owners),
         watch=KubeDrainWatch(client, names, clock, random),
+        budgets=KubeBudgetWatch(client, clock, random),
         clock=clock,
         observer=observer,
     )

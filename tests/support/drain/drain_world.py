@@ -11,6 +11,7 @@ from support.lab.controller_cluster import LabCluster
 from support.lab.small_kubelets import Kubelet
 from support.lab.workloads import workload
 
+from lastcall.adapters.kube.budget_watch import KubeBudgetWatch
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.drain_cluster import COMPONENT, KubeDrainCluster
 from lastcall.adapters.kube.drain_watch import KubeDrainWatch
@@ -232,6 +233,7 @@ async def prepare_drain(
             client, OwnershipClaim(f"run-{number}", reason), uids, clock, ignores_others=ignores_others
         ),
         watch=KubeDrainWatch(client, names, clock, Random(number)),
+        budgets=KubeBudgetWatch(client, clock, Random(number)),
         clock=clock,
         observer=recorder,
     )

@@ -2013,6 +2013,7 @@
   - poddisruptionbudgets
   verbs:
   - list
+  - watch
 - apiGroups:
   - discovery.k8s.io
   resources:

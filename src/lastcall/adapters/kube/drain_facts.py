@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.client import PAGE, Client
 from lastcall.adapters.kube.resources import (
     BUDGETS,
     CLAIMS,
@@ -69,10 +69,13 @@ _OPTIONAL = (*_FOREIGN, GUARD_POLICY)
 
 
 class DrainFactsReader:
-    """Reads the cluster once. Nodes and Pods are necessary; warnings say what else may not be read or is not served."""
+    """Reads the cluster once. Nodes and Pods are necessary; warnings say what else may not be read or is not served.
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    Lists are read ``page`` objects at a time; 0: at once.
+    """
+
+    def __init__(self, client: Client, *, page: int = PAGE) -> None:
+        self._client, self._page = client, page
         self._missing: dict[str, str] = {}
 
     async def read(self) -> DrainState:
@@ -90,7 +93,9 @@ class DrainFactsReader:
     async def _list(self, kind: str) -> Sequence[Any]:
         resource = _READ[kind].with_shape(DRAIN_KINDS[kind].type)
         try:
-            found = await self._client.list(resource, namespace=_NAMESPACES.get(kind, ""), labels=_LABELS.get(kind, ""))
+            found = await self._client.list(
+                resource, namespace=_NAMESPACES.get(kind, ""), labels=_LABELS.get(kind, ""), limit=self._page
+            )
             return found.items
         except NotFound:
             self._missing[kind] = (

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from lastcall.drain.decisions.pod_progress import PodProgress, SeenPod
+from lastcall.drain.decisions.pod_progress import PodProgress, SeenPod, SeenRoom
 from lastcall.drain.decisions.steps import NodeOutcome
 from lastcall.model.base import Facts
 from lastcall.model.drain_limits import DrainLimits
@@ -36,6 +36,8 @@ class DrainCourse(Facts, frozen=True):
     """Nobody else can have taken the nodes; if that is not known, no pod is asked for."""
     pods: tuple[PodProgress, ...] | None = None
     seen: Mapping[str, SeenPod] = msgspec.field(default_factory=dict)
+    rooms: Mapping[str, SeenRoom] = msgspec.field(default_factory=dict)
+    """What is known of the budgets of refused pods, by uid; one that is missing is not known."""
     asked: frozenset[str] = frozenset()
     deadline: float | None = None
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lastcall.drain.decisions.drain_course import DrainCourse, NodeProgress
 from lastcall.drain.decisions.end_of_time import find_end, steps_at_end
-from lastcall.drain.decisions.pod_progress import PodProgress
+from lastcall.drain.decisions.pod_progress import SPENT_SECONDS, PodProgress
 from lastcall.drain.decisions.steps import (
     CordonNode,
     DeletePod,
@@ -146,10 +146,20 @@ def _choose_of_group(course: DrainCourse, group: Sequence[PodProgress], now: flo
     if not any(pod.refusal for pod in group):
         yield from (pod for pod in group if pod.target.uid not in course.asked)
         return
-    if any(pod.target.uid in course.asked for pod in group) or now < max(pod.retry_at for pod in group):
+    if any(pod.target.uid in course.asked for pod in group) or now < max(_retry_at(course, pod) for pod in group):
         return
     never = float("-inf")
     yield min(group, key=lambda pod: never if pod.last_asked is None else pod.last_asked)
+
+
+def _retry_at(course: DrainCourse, pod: PodProgress) -> float:
+    """When a pod may be asked for again: at once when its budget has made room, seldom while it is known to be spent."""
+    room = course.rooms.get(pod.target.uid)
+    if room is None or pod.last_asked is None or not pod.refusal:
+        return pod.retry_at
+    if not room.is_open:
+        return max(pod.retry_at, pod.last_asked + SPENT_SECONDS)
+    return room.changed_at if room.changed_at > pod.last_asked else pod.retry_at
 
 
 def _wake_at(course: DrainCourse, now: float) -> float | None:
@@ -159,7 +169,7 @@ def _wake_at(course: DrainCourse, now: float) -> float | None:
         if course.is_settled(pod):
             continue
         end = find_end(course, pod)
-        times += [pod.retry_at, *([] if end is None else [end])]
+        times += [_retry_at(course, pod), *([] if end is None else [end])]
         skips, since = course.settings.skip_wait_for_delete_timeout, course.seen[pod.target.uid].overdue_since
         if skips and since is not None:
             times.append(since + skips + 1e-3)

@@ -15,6 +15,10 @@ RETRY_SECONDS = 5.0
 """Seconds until a refused eviction is asked for again, if the answer does not say (kubectl: EvictErrorRetryDelay)."""
 
 
+SPENT_SECONDS = 30.0
+"""The same while the watch of its budget says that it lets no pod go."""
+
+
 class PodTarget(Facts, frozen=True):
     """One pod, by its uid: a pod of its name with another uid, or on another node, is not a target.
 
@@ -51,6 +55,15 @@ class SeenPod(Facts, frozen=True):
     """A guard has said that its application is not ready to lose it."""
     opt_out: str = ""
     """Why another tool is to leave it alone, "" if none is: it is not asked for."""
+
+
+class SeenRoom(Facts, frozen=True):
+    """What the watch of the budgets says of a pod that was refused."""
+
+    is_open: bool
+    """The API server would let the pod go."""
+    changed_at: float
+    """When that, or its budget, has changed; of the monotonic clock."""
 
 
 class PodProgress(Facts, frozen=True):

@@ -31,6 +31,7 @@ from lastcall.drain.decisions.steps import (
     Step,
     TakeOwnership,
 )
+from lastcall.drain.execution.budget_sight import BudgetSight
 from lastcall.drain.execution.chosen_pods import PodChooser
 from lastcall.drain.execution.drain_observer import DrainObserver
 from lastcall.drain.execution.node_writer import NodeWriter
@@ -39,7 +40,15 @@ from lastcall.errors import LastcallError
 from lastcall.model.base import Facts
 from lastcall.model.drain_facts import DrainNode
 from lastcall.model.failover_mark import describe_failover
-from lastcall.ports.drain import DrainCluster, DrainEvent, DrainWatch, NodeOwner, NodeOwnership, PodEvictions
+from lastcall.ports.drain import (
+    BudgetWatch,
+    DrainCluster,
+    DrainEvent,
+    DrainWatch,
+    NodeOwner,
+    NodeOwnership,
+    PodEvictions,
+)
 from lastcall.ports.node import Clock
 
 _F = TypeVar("_F", NodeProgress, PodProgress)
@@ -65,6 +74,7 @@ class DrainParts(Facts, frozen=True):
     evictions: PodEvictions
     ownership: NodeOwnership
     watch: DrainWatch
+    budgets: BudgetWatch
     clock: Clock
     observer: DrainObserver
 
@@ -94,6 +104,7 @@ class DrainRun:
         self._watching: asyncio.Task[None] | None = None
         self._keeping: asyncio.Task[NodeOwner] | None = None
         self._changed = asyncio.Event()
+        self._budgets = BudgetSight(parts.budgets, parts.clock, self._changed.set)
         self._told: set[str] = set()
         self._pods: dict[str, PodProgress] = {}
         self._workloads: dict[str, list[str]] = {}
@@ -187,8 +198,14 @@ class DrainRun:
         self.course = replace(self.course, seen=self._sight.look(watch.pods, known.values()))
         if self.course.pods is None:
             self._choose_pods()
-        self.course = replace(self.course, pods=tuple(self._pods.values()))
+        rooms = self._budgets.look(pod for pod in watch.pods if self._is_blocked(pod.metadata.uid))
+        self.course = replace(self.course, pods=tuple(self._pods.values()), rooms=rooms)
         self._tell_gone()
+
+    def _is_blocked(self, uid: str) -> bool:
+        """Whether a budget may be what has refused the pod."""
+        pod = self._pods.get(uid)
+        return pod is not None and bool(pod.refusal) and not pod.is_held
 
     def _look_at(self, nodes: Sequence[DrainNode]) -> None:
         for node in nodes:
@@ -350,6 +367,8 @@ class DrainRun:
         elif answer.kind is AnswerKind.REFUSED:
             seconds = RETRY_SECONDS if answer.retry_after is None else answer.retry_after
             self._observer.tell_refused(target, answer.message, seconds)
+            if isinstance(step, EvictPod) and not answer.is_held:
+                self._budgets.start()
         elif answer.kind is AnswerKind.FAILED:
             self._tell_failed(target, answer.message)
         self._changed.set()
@@ -382,6 +401,7 @@ class DrainRun:
         lasting = [one for one in (self._watching, self._keeping) if one is not None]
         await self._requests.cancel()
         await cancel_and_wait(*lasting)
+        await self._budgets.stop()
 
     async def _say_goodbye(self, error: BaseException) -> None:
         """What the Nodes say of a run that ends early. Its time counts for the next one."""

@@ -7,7 +7,15 @@ from msgspec.structs import replace
 
 from lastcall.drain.decisions.drain_course import DrainCourse, NodeProgress
 from lastcall.drain.decisions.next_steps import MOST_REQUESTS, decide_steps
-from lastcall.drain.decisions.pod_progress import AnswerKind, PodAnswer, PodProgress, PodTarget, SeenPod, apply_answer
+from lastcall.drain.decisions.pod_progress import (
+    AnswerKind,
+    PodAnswer,
+    PodProgress,
+    PodTarget,
+    SeenPod,
+    SeenRoom,
+    apply_answer,
+)
 from lastcall.drain.decisions.steps import (
     CordonNode,
     DeletePod,
@@ -100,6 +108,25 @@ TABLE = {
     ),
     "a workload waits together": (
         course(pod("a", owner="w", retry_at=NOW + 1, **REFUSED), pod("b", owner="w", retry_at=NOW - 1, **REFUSED)),
+        [],
+    ),
+    "its budget is spent": (
+        course(pod("a", retry_at=NOW - 1, **REFUSED), rooms={"uid-a": SeenRoom(is_open=False, changed_at=1.0)}),
+        [],
+    ),
+    "its budget has long been spent": (
+        course(
+            pod("a", retry_at=NOW - 26, **REFUSED | {"last_asked": NOW - 31}),
+            rooms={"uid-a": SeenRoom(is_open=False, changed_at=1.0)},
+        ),
+        ["evict a"],
+    ),
+    "its budget has made room": (
+        course(pod("a", retry_at=NOW + 4, **REFUSED), rooms={"uid-a": SeenRoom(is_open=True, changed_at=991.0)}),
+        ["evict a"],
+    ),
+    "its budget had room before it was asked for": (
+        course(pod("a", retry_at=NOW + 4, **REFUSED), rooms={"uid-a": SeenRoom(is_open=True, changed_at=989.0)}),
         [],
     ),
     "a held pod on its own": (

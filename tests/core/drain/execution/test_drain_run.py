@@ -69,7 +69,7 @@ async def test_a_budget_is_kept_at_every_instant_and_blocks_until_a_replica_is_r
     ready = [sum(map(up, moment.values())) for moment in moments(world.kubelet)]
     assert min(ready[ready.index(6) :]) == 5
     assert run.recorder.of("refused")
-    assert "needs 5 healthy pods and has 5 currently" in run.recorder.refusal
+    assert "it would violate the pod's disruption budget" in run.recorder.refusal
 
 
 @in_world()
@@ -411,7 +411,7 @@ async def test_the_api_server_is_away_in_the_middle(world):
 
     run.transport.trouble = trouble
     async with world.running(run) as task:
-        await world.settle(3)
+        await world.until(lambda: run.recorder.of("gone"))
         away = True
         await world.settle(90)
         assert not task.done()
@@ -480,13 +480,64 @@ async def test_a_cordon_that_fails_ends_the_drain(world):
 
 @in_world()
 async def test_requests_for_a_blocked_workload_do_not_multiply(world):
-    """kubectl asks for each of the pods every five seconds."""
+    """kubectl asks for each of the pods every five seconds. A watched budget says when to ask."""
     await world.deploy(replicas=12, budget=0)
     run = await world.drain("n1", "n2", "n3")
     async with world.running(run):
         await world.settle(61)
-    evictions = [path for _, path in run.transport.asked if path.endswith("/eviction")]
-    assert 12 + 8 < len(evictions) < 12 + 14
+    assert len(evictions(run)) == 12 + 2
+    assert len([path for _, path in run.transport.asked if path.endswith("/poddisruptionbudgets")]) == 2
+    assert "needs 12 healthy pods and has 12 currently" in run.recorder.refusal
+
+
+def evictions(run):
+    return [path for _, path in run.transport.asked if path.endswith("/eviction")]
+
+
+@in_world()
+async def test_a_blocked_pod_is_asked_for_as_soon_as_its_budget_makes_room(world):
+    await world.deploy(replicas=3, budget=0)
+    run = await world.drain("n1")
+    async with world.running(run) as task:
+        await world.settle(12)
+        asked = len(evictions(run))
+        begun = world.clock.boottime()
+        await world.patch(BUDGETS, "web", {"spec": {"maxUnavailable": 1}})
+        await task
+    assert world.on("n1") == []
+    assert len(evictions(run)) == asked + 1
+    assert world.clock.boottime() - begun < 4, "virtual: the pod's own end, and no wait for the next turn"
+
+
+@in_world()
+async def test_without_the_right_to_watch_budgets_it_asks_again_every_five_seconds(world):
+    await world.deploy(replicas=12, budget=0)
+    run = await world.drain("n1", "n2", "n3")
+
+    async def trouble(method, target):
+        if "/poddisruptionbudgets" in target and "watch=true" in target:
+            raise errors.ApiNotPermitted("no right to watch them", code=403)
+
+    run.transport.trouble = trouble
+    async with world.running(run):
+        await world.settle(61)
+    assert 12 + 8 < len(evictions(run)) < 12 + 14
+    assert len([path for _, path in run.transport.asked if path.endswith("/poddisruptionbudgets")]) == 2
+
+
+@in_world()
+async def test_a_pod_that_is_no_longer_healthy_goes_though_its_budget_is_spent(world):
+    """A budget lets pods go that are not ready, as long as enough others are."""
+    await world.deploy(replicas=2, budget=0)
+    await world.patch(BUDGETS, "web", {"spec": {"unhealthyPodEvictionPolicy": "AlwaysAllow"}})
+    run = await world.drain("n1")
+    async with world.running(run) as task:
+        await world.settle(12)
+        [name] = world.on("n1")
+        ill = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+        await world.patch(PODS, name, ill, subresource="status")
+        await task
+    assert world.on("n1") == []
 
 
 @in_world(stops_after=None)
