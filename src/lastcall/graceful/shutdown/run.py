@@ -5,29 +5,19 @@ of its remaining containers. ``stop`` takes effect between two pods.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from lastcall.aio import OrderedTaskGroup, Signal, cancel_and_wait, wait_any, wait_first
+from lastcall.aio import OrderedTaskGroup, cancel_and_wait
 from lastcall.graceful.planning import remaining_time
-from lastcall.graceful.planning.time_windows import MINIMUM, PhaseTime, TerminationWindow, phase_time
-from lastcall.graceful.shutdown.adjustable_window import AdjustableWindow
-from lastcall.graceful.shutdown.application_wait import wait_for_application
+from lastcall.graceful.planning.time_windows import MINIMUM, PhaseTime, phase_time
 from lastcall.graceful.shutdown.container_termination import Tell
+from lastcall.graceful.shutdown.pod_ends import PodEnds
 from lastcall.graceful.shutdown.pod_refresher import LAST_LOOK_SECONDS, LOOK_AFTER, PodRefresher
-from lastcall.graceful.shutdown.pod_termination import (
-    SANDBOX_SECONDS,
-    PodTermination,
-    initial_events,
-    record_absent_pod,
-)
-from lastcall.graceful.shutdown.resumption import is_recreated, pods_by_uid
+from lastcall.graceful.shutdown.resumption import pods_by_uid
 from lastcall.graceful.shutdown.roster import Roster
 from lastcall.graceful.shutdown.runtime_probe import RuntimeProbe
-from lastcall.graceful.shutdown.users_wait import wait_for_users
-from lastcall.model.pods import asked_grace
+from lastcall.graceful.shutdown.shutdown_notes import ShutdownNotes
 from lastcall.model.shutdown import (
-    JournalEvent,
-    NoteWritten,
     PhaseEnd,
     PhaseEnded,
     PhasePlan,
@@ -46,9 +36,6 @@ ANNOUNCE_SECONDS = 2.0
 
 RELIST_SECONDS = 2.0
 """Seconds between two lists of pods during a phase."""
-
-SANDBOX_DELAY = 1.0
-"""How long the teardown of a sandbox leaves the runtime to what the machine waits for, in seconds."""
 
 SPEC_SECONDS = 0.25
 """How long a resumed shutdown waits for the specs of pods that no source knows: the agent has only just asked for them."""
@@ -91,31 +78,36 @@ class ShutdownRun:
         self._clock = clock
         self._tell = tell
         self._before = before
-        self._records = pods_by_uid(before) if before else {}
-        self._taken_over = dict(taken_over or {})
         self._roster = Roster(plan, before)
         self._group = OrderedTaskGroup()
-        self._absent = OrderedTaskGroup()
-        self._sandboxes = OrderedTaskGroup()
-        self._ends: dict[str, asyncio.Task[None]] = {}
         self._announcing: asyncio.Future[None] | None = None
         self._stopped = False
         self._changed = asyncio.Event()
-        self._is_released = asyncio.Event()
-        self._left = Signal()
         self._refreshed = False
         self._is_list_fresh = False
-        self._times: dict[str, AdjustableWindow] = {}
+        self._notes = ShutdownNotes(node, clock=clock, tell=tell)
+        self._ends = PodEnds(
+            self._roster,
+            mode=mode,
+            runtime=runtime,
+            node=node,
+            clock=clock,
+            tell=tell,
+            notes=self._notes,
+            records=pods_by_uid(before) if before else {},
+            taken_over=dict(taken_over or {}),
+            changed=self._changed.set,
+        )
         self._probe = RuntimeProbe(runtime, clock=clock, tell=tell)
         self._refresher = PodRefresher(
-            runtime, self._roster, clock=clock, note=self._record_note, found=self._on_refresh
+            runtime, self._roster, clock=clock, note=self._notes.record, found=self._on_refresh
         )
 
     def stop(self) -> None:
         """No further pod is begun; those under way finish. Returns at once, without I/O."""
         self._stopped = True
         self._changed.set()
-        self._left.set()
+        self._ends.call_off()
 
     def cap_deadline(self, deadline: float) -> None:
         """Brings the deadline forward, also that of the running phase and its pods. Returns at once, without I/O."""
@@ -126,7 +118,7 @@ class ShutdownRun:
 
     def allow_teardowns(self) -> None:
         """The machine waits no longer, so that the sandboxes that are left may use the runtime. Returns at once."""
-        self._is_released.set()
+        self._ends.allow_teardowns()
 
     async def run_phases(self) -> None:
         """Returns when the last phase is over, or promptly after ``stop``."""
@@ -142,7 +134,7 @@ class ShutdownRun:
             if self._before:
                 await self._refresher.wait_for_refresh()
                 await self._wait_for_specs()
-                self._resume_earlier_pods()
+                self._ends.resume_earlier_pods()
             for index in range(len(self._plan)):
                 if index and not self._is_list_fresh:
                     self._refresher.start_refresh()
@@ -153,7 +145,7 @@ class ShutdownRun:
                     return
                 await self._run_phase(index)
             await self._wait_for_last_kills()
-            await self._wait_for_absent_pods()
+            await self._ends.wait_for_absent_pods(self._deadline)
             await self._report_finished()
         finally:
             await cancel_and_wait(probing, relisting)
@@ -166,17 +158,14 @@ class ShutdownRun:
 
     @property
     def open_uids(self) -> list[str]:
-        """The uids of the pods whose termination has begun and not finished, also of those given up by their phase."""
-        return [
-            uid for uid, end in self._ends.items() if not end.done() and not self._roster.have_containers_ended(uid)
-        ]
+        """As ``PodEnds.open_uids``."""
+        return self._ends.open_uids
 
     async def abandon(self) -> None:
         """Leaves what is under way as it is, for another shutdown or the next process to resume."""
         await self.withdraw_announcement()
         await self._group.cancel()
-        await self._absent.cancel()
-        await self._sandboxes.cancel()
+        await self._ends.abandon()
 
     # -- preparation ---------------------------------------------------------------------------------------------------
 
@@ -187,8 +176,8 @@ class ShutdownRun:
         self._announcing = asyncio.ensure_future(self._node.begin_shutdown(self._deadline))
         expecting = asyncio.ensure_future(self._expect_cached_pods())
         try:
-            if not await self._wait_at_most(ANNOUNCE_SECONDS, self._announcing):
-                self._record_note(
+            if not await self._notes.wait_at_most(ANNOUNCE_SECONDS, self._announcing):
+                self._notes.record(
                     f"the announcement of the shutdown is not finished after {ANNOUNCE_SECONDS:g} s; the pods are terminated anyway"
                 )
         finally:
@@ -218,55 +207,12 @@ class ShutdownRun:
         """Reads the list of pods again and again: a kubelet that somebody has started recreates what has ended."""
         while True:
             await self._clock.sleep(RELIST_SECONDS)
-            self._record_node_notes()
+            self._notes.record_of_node()
             self._refresher.start_refresh()
-
-    def _resume_earlier_pods(self) -> None:
-        """Resumes pods that an earlier process began to terminate and that no phase contains any more.
-
-        Also those that have ended: the earlier process may not have finished their volumes and last status.
-        """
-        for record in self._records.values():
-            live = self._roster.running_pod(record.uid)
-            if live and record.outcome is PodOutcome.UNCONFIRMED:
-                now = self._clock.boottime()
-                window = TerminationWindow(started=record.started, grace=record.grace, last_kill=now)
-                self._start_termination(live, AdjustableWindow(window, self._clock), record)
-            elif not live and record.unmounted is None and self._mode is ShutdownMode.ENFORCE:
-                self._absent.start(self._record_absent_pod(record), f"note {record.namespace}/{record.name}")
-
-    async def _record_absent_pod(self, record: PodRecord) -> None:
-        try:
-            await record_absent_pod(record, node=self._node, clock=self._clock, tell=self._tell)
-        except Exception as error:
-            key = f"{record.namespace}/{record.name}"
-            self._record_note(f"{key}: its last status could not be written: {type(error).__name__}: {error}")
-
-    async def _wait_at_most(self, seconds: float, task: "asyncio.Future[None]") -> bool:
-        """Waits for a task and leaves it running after the time limit; notes its error. Returns whether it is done."""
-        alarm = asyncio.ensure_future(self._clock.sleep(seconds))
-        try:
-            await wait_any(task, alarm)
-        finally:
-            await cancel_and_wait(alarm)
-        if task.done() and not task.cancelled() and (error := task.exception()):
-            self._record_note(f"{type(error).__name__}: {error}")
-        return task.done()
 
     def _on_refresh(self) -> None:
         self._refreshed = True
         self._changed.set()
-
-    def _record_node_notes(self) -> None:
-        for text in self._node.take_notes():
-            self._record_note(text)
-
-    def _tell_all(self, *events: JournalEvent) -> None:
-        for event in events:
-            self._tell(event)
-
-    def _record_note(self, text: str) -> None:
-        self._tell(NoteWritten(at=self._clock.boottime(), text=text))
 
     # -- phases --------------------------------------------------------------------------------------------------------
 
@@ -338,10 +284,7 @@ class ShutdownRun:
         else:
             self._tell(PhaseShortened(at=self._clock.boottime(), index=index, seconds=round(seconds, 3)))
         shorter = phase_time(time.started, seconds, time.kill_seconds, self._deadline)
-        for uid in self._roster.open_uids:
-            live, pods_time = self._roster.running_pod(uid), self._times.get(uid)
-            if live and pods_time:
-                pods_time.shorten(_pod_window(live, shorter, pods_time.window.started))
+        self._ends.shorten(shorter)
         return shorter
 
     async def _run_until_phase_end(self, index: int, time: PhaseTime) -> PhaseEnd:
@@ -356,7 +299,7 @@ class ShutdownRun:
                     await cancel_and_wait(alarm)
                     alarm = self._start_alarm(time.end)
                 for live in self._roster.waiting_pods(index):
-                    self._begin_pod(live, index, time, begun)
+                    self._ends.begin_pod(live, index, time, begun)
                 if not self._roster.open_uids and not await self._find_late_pods(index, time):
                     return PhaseEnd.DONE
                 if not self._roster.open_uids:
@@ -376,98 +319,6 @@ class ShutdownRun:
         alarm.add_done_callback(lambda _: self._changed.set())
         return alarm
 
-    def _begin_pod(self, live: RunningPod, index: int, time: PhaseTime, begun: float) -> None:
-        uid = live.pod.metadata.uid
-        record = self._records.get(uid) or self._taken_over.get(uid)
-        if record:
-            begun = self._clock.boottime() if is_recreated(record, live) else record.started
-        window = _pod_window(live, time, begun)
-        mine = AdjustableWindow(window, self._clock)
-        self._times[uid] = mine
-        self._roster.mark_begun(uid)
-        known = uid in self._records
-        self._start_termination(
-            live, mine, record, () if known else initial_events(live, index, mine, record, clock=self._clock)
-        )
-
-    def _start_termination(
-        self, live: RunningPod, time: AdjustableWindow, record: PodRecord | None, events: Iterable[JournalEvent] = ()
-    ) -> None:
-        work = self._terminate_pod(live, time, record, events)
-        self._ends[live.pod.metadata.uid] = self._group.start(work, f"end {live.pod.key}")
-
-    async def _terminate_pod(
-        self, live: RunningPod, time: AdjustableWindow, record: PodRecord | None, events: Iterable[JournalEvent]
-    ) -> None:
-        uid = live.pod.metadata.uid
-        try:
-            if self._mode is ShutdownMode.OBSERVE:
-                self._tell_all(*events, PodEnded(at=self._clock.boottime(), uid=uid, outcome=PodOutcome.OBSERVED))
-                return
-            waited = None
-            if record is None:
-                waited = await wait_for_application(
-                    live, time, node=self._node, clock=self._clock, called_off=lambda: self._stopped
-                )
-                if waited and self._stopped:
-                    return
-                if await self._wait_for_users(live, time) and self._stopped:
-                    return
-            self._tell_all(*events, *([waited] if waited else []))
-            going = PodTermination(
-                live,
-                time=time,
-                runtime=self._runtime,
-                node=self._node,
-                clock=self._clock,
-                tell=self._tell,
-                called_off=lambda: self._stopped,
-                before=record.containers if record else (),
-            )
-            if not await going.terminate_containers():
-                return
-            if self._is_latest_task(uid):
-                self._roster.mark_containers_ended(uid, going.ended_containers)
-                self._changed.set()
-            teardown = self._sandboxes.start(self._tear_down_sandbox(going), f"sandbox of {live.pod.key}")
-            if self._roster.may_serve_sandboxes:
-                await self._wait_at_most(SANDBOX_SECONDS, teardown)
-            self._roster.mark_left(uid)
-            self._left.set()
-            await going.write_last_status()
-            self._record_node_notes()
-        except Exception as error:
-            self._record_note(f"the end of {live.pod.key} broke off: {type(error).__name__}: {error}")
-        finally:
-            if self._is_latest_task(uid):
-                self._roster.mark_done(uid)
-            self._changed.set()
-            self._left.set()
-
-    async def _wait_for_users(self, live: RunningPod, time: AdjustableWindow) -> bool:
-        return await wait_for_users(
-            live,
-            time,
-            roster=self._roster,
-            left=self._left,
-            clock=self._clock,
-            tell=self._tell,
-            called_off=lambda: self._stopped,
-        )
-
-    async def _tear_down_sandbox(self, going: PodTermination) -> None:
-        """Not beside what the machine waits for, unless it needs pods that are about to end: it would hold that up.
-
-        A teardown is as much work for the runtime as the end of the container.
-        """
-        if not (self._roster.may_serve_sandboxes or self._roster.may_lose_sandbox_servers):
-            await wait_first(self._is_released.wait(), self._clock.sleep(SANDBOX_DELAY))
-        await going.tear_down_sandbox()
-
-    def _is_latest_task(self, uid: str) -> bool:
-        """Whether this task is the pod's latest termination: an older one must not change the newer one's state."""
-        return self._ends[uid] is asyncio.current_task()
-
     async def _wait_for_last_kills(self) -> None:
         """Waits until the deadline for kills that their phase did not see confirmed.
 
@@ -481,19 +332,9 @@ class ShutdownRun:
         finally:
             await cancel_and_wait(alarm)
 
-    async def _wait_for_absent_pods(self) -> None:
-        """Waits until the deadline for what an earlier process has left undone of pods that have ended."""
-        if self._absent.running_count:
-            left = self._deadline - self._clock.boottime()
-            await self._wait_at_most(left, asyncio.ensure_future(self._absent.join()))
-
     async def _report_finished(self) -> None:
         """Reports the finished shutdown to observers of this node; takes no longer than the announcement may."""
         if self._mode is ShutdownMode.ENFORCE and not self._stopped:
             left = min(ANNOUNCE_SECONDS, self._deadline - self._clock.boottime())
-            await self._wait_at_most(left, self._group.start(self._node.report_finished(), "finished report"))
-            self._record_node_notes()
-
-
-def _pod_window(live: RunningPod, time: PhaseTime, started: float) -> TerminationWindow:
-    return time.pod_window(started, asked_grace(live.pod))
+            await self._notes.wait_at_most(left, self._group.start(self._node.report_finished(), "finished report"))
+            self._notes.record_of_node()

@@ -10,8 +10,9 @@ from support.agents import shutdown_records
 from support.agents.virtual_parts import RecordingNode, phases, pod
 
 from lastcall.errors import Unavailable
+from lastcall.graceful.shutdown.pod_ends import SANDBOX_DELAY
 from lastcall.graceful.shutdown.roster import Roster
-from lastcall.graceful.shutdown.run import SANDBOX_DELAY, ShutdownRun
+from lastcall.graceful.shutdown.run import ShutdownRun
 from lastcall.model.pods import HostPath, Volume
 from lastcall.model.shutdown import PhaseEnd, PhaseEnded, PodEnded, PodOutcome, PodStarted, ShutdownMode
 from lastcall.model.shutdown_fold import fold_events
