@@ -8,8 +8,8 @@ import subprocess
 class BudgetWatcher:
     """The pods with the label ``app=NAME``; ``at_least`` of them have to be Ready and not in deletion at every instant."""
 
-    def __init__(self, kubectl, environment, name, at_least):
-        self._command = [kubectl, "-n", "default", "get", "pods", "-l", f"app={name}", "--watch", "-o", "json"]
+    def __init__(self, kubectl, environment, name, at_least, *, namespace="default"):
+        self._command = [kubectl, "-n", namespace, "get", "pods", "-l", f"app={name}", "--watch", "-o", "json"]
         self._environment = environment
         self._at_least = at_least
         self.least = None
