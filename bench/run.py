@@ -17,6 +17,7 @@ import chaos
 import drain
 import failover
 import guard
+import guard_backoff
 import guard_chaos
 import guard_states
 import lab
@@ -42,6 +43,7 @@ PARTS = (
     "failover",
     "guard",
     guard_states.NAME,
+    guard_backoff.NAME,
     roll.NAME,
     drain.NAME,
     "processes",
@@ -129,6 +131,10 @@ class Bench:
         if guard_states.NAME in self.parts:
             part = guard_states.GuardStates(quick=self.quick, tell=_tell)
             self.state_rows = await asyncio.to_thread(part.rows)
+            self.left_out += part.left_out
+        if guard_backoff.NAME in self.parts:
+            part = guard_backoff.GuardBackoff(quick=self.quick, turns=1, tell=_tell)
+            self.rows += await part.rows()
             self.left_out += part.left_out
         if roll.NAME in self.parts:
             part = roll.Roll(quick=self.quick, turns=self.pairs, tell=_tell)

@@ -149,6 +149,17 @@ async def test_a_guard_beside_go_has_both_in_one_table(tmp_path):
     assert rows["RSS after the held pod's", ""]["Go net/http"].endswith("MiB")
 
 
+@pytest.mark.timeout(360)
+async def test_a_roll_that_is_held_at_a_real_control_plane_goes_on(tmp_path):
+    programs = {variable: os.environ.get(variable) or name for variable, name in PROGRAMS.items()}
+    if absent := sorted(variable for variable, program in programs.items() if not shutil.which(program)):
+        pytest.skip(f"no real control plane: {', '.join(absent)} must name the program, or PATH must have it")
+    printed = await output("bench/run.py", "--quick", "guard-backoff", TMPDIR=str(tmp_path))
+    assert "the pod is deleted after its application is ready" in printed
+    assert "Not measured" not in printed
+    assert list(tmp_path.iterdir()) == []
+
+
 async def test_an_unknown_part_is_refused():
     process = await asyncio.create_subprocess_exec(
         sys.executable, "bench/run.py", "disk", cwd=ROOT, stderr=asyncio.subprocess.PIPE
