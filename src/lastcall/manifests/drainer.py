@@ -29,7 +29,7 @@ def drainer_grants() -> list[Grant]:
         *(Grant(one, _LIST, plans, "apps") for one in ("daemonsets", "deployments", "replicasets", "statefulsets")),
         Grant("horizontalpodautoscalers", _LIST, plans, "autoscaling"),
         Grant("poddisruptionbudgets", ("list", "watch"), f"{plans}; when a budget makes room", "policy"),
-        Grant("endpointslices", _LIST, plans, "discovery.k8s.io"),
+        Grant("endpointslices", ("list", "watch"), "the plan, and when Services leave a pod out", "discovery.k8s.io"),
         Grant("csinodes", _LIST, plans, "storage.k8s.io"),
         Grant("guardpolicies", _LIST, plans, GROUP),
         Grant("nodemaintenances", _LIST, "whether another program drains the node", "nodemaintenance.medik8s.io"),

@@ -2020,6 +2020,7 @@
   - endpointslices
   verbs:
   - list
+  - watch
 - apiGroups:
   - storage.k8s.io
   resources:
