@@ -1,9 +1,10 @@
 """``lastcall drain``: empties nodes, after it has said what stands in the way; with ``--plan`` it says only that."""
 
 import asyncio
+import difflib
 import gc
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -166,6 +167,10 @@ def command(
             "an EvictionRequest has no grace period, and is an eviction: --eviction-requests "
             "cannot stand beside --grace-period or --disable-eviction"
         )
+    if on_timeout != "stop" and not (timeout or pod_timeout):
+        raise click.UsageError(f"--on-timeout {on_timeout} needs a time: give --timeout or --pod-timeout")
+    if output == "json" and not plan:
+        raise click.UsageError("--output json is for the plan: add --plan, or leave it out")
     settings = DrainSettings(
         force=force,
         ignore_daemonsets=ignore_daemonsets,
@@ -174,11 +179,13 @@ def command(
         grace_period=grace_period if grace_period >= 0 else None,
         skip_wait_for_delete_timeout=skip_wait_for_delete_timeout,
         ignore_opt_outs=ignore_opt_outs,
+        surge=surge,
     )
     chosen, wanted = _read_selector("--selector", selector or ""), _read_selector("--pod-selector", pod_selector or "")
     gc.disable()  # a file of 5,000 pods makes a million objects, and none of them is garbage
     try:
-        found = _read_state(state) if state else asyncio.run(_read_cluster(kubeconfig, context, chunk_size))
+        access = kubeconfig, context, chunk_size
+        found = _read_state(state) if state else asyncio.run(_read_cluster(*access, drains=not plan))
         names = _choose_nodes(nodes, found.facts.nodes, chosen if selector else None)
         moment = now or datetime.fromtimestamp(SystemClock().wall(), UTC)
         case = build_case(found.facts, names, settings, moment, wanted)
@@ -244,10 +251,10 @@ def _read_state(path: str) -> "DrainState":
     return read_drain_state(options.read_content(path), options.source_name(path))
 
 
-async def _read_cluster(kubeconfig: str | None, context: str | None, page: int) -> "DrainState":
+async def _read_cluster(kubeconfig: str | None, context: str | None, page: int, *, drains: bool) -> "DrainState":
     from lastcall.adapters.kube.drain_facts import DrainFactsReader
 
-    async with cluster_access.open_client(kubeconfig, context, manager="lastcall-drain") as client:
+    async with cluster_access.open_client(kubeconfig, context, manager="lastcall-drain", drains=drains) as client:
         return await DrainFactsReader(client, page=page).read()
 
 
@@ -260,10 +267,16 @@ def _choose_nodes(names: Sequence[str], nodes: "Sequence[DrainNode]", chosen: "M
         return sorted(node.name for node in nodes if chosen(node.metadata.labels or {}))
     known = {node.name for node in nodes}
     given = list(dict.fromkeys(name.removeprefix("nodes/").removeprefix("node/") for name in names))
-    missing = [f"{quote_value(name)}: there is no such node" for name in given if name not in known]
+    missing = [_missing_node(name, known) for name in given if name not in known]
     if missing:
         raise InvalidInput("NODE", missing)
     return given
+
+
+def _missing_node(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, known)
+    meant = f"similar: {', '.join(near)}" if near else "kubectl get nodes lists them"
+    return f"{quote_value(name)}: there is no such node; {meant}"
 
 
 def _print_plan(plan: "DrainPlan", warnings: Sequence[str], output: str) -> None:

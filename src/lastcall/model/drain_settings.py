@@ -20,3 +20,5 @@ class DrainSettings(Facts, frozen=True):
     """Pods whose deletionTimestamp is older than so many seconds are not waited for; 0 for none."""
     ignore_opt_outs: bool = False
     """What keeps other tools from evicting a pod does not hold it."""
+    surge: bool = False
+    """Where a budget lets no pod go, its workload gets one more pod for a time."""

@@ -243,7 +243,9 @@ def test_other_forms_of_the_file():
 
 
 def test_nodes_that_are_not_there_are_all_named():
-    assert wrong("n8", "n1", "n9") == 'NODE: "n8": there is no such node\nNODE: "n9": there is no such node'
+    said = 'NODE: "{}": there is no such node; {}'
+    lines = said.format("n11", "similar: n1"), said.format("worker", "kubectl get nodes lists them")
+    assert wrong("n11", "n1", "worker") == "\n".join(lines)
 
 
 @pytest.mark.parametrize("option", ["-l", "--pod-selector"])
@@ -267,12 +269,24 @@ def test_a_selector_that_is_none(option):
         (["n1", "--plan", "--grace-period", "soon"], "Invalid value for '--grace-period'"),
         (["n1", "--plan", "--now", "noon"], "Invalid value for '--now'"),
         (["n1", "--plan", "-o", "yaml"], "Invalid value for '-o'"),
+        (["n1", "-o", "json"], "--output json is for the plan: add --plan"),
+        (["n1", "--on-timeout", "force"], "--on-timeout force needs a time: give --timeout or --pod-timeout"),
     ],
 )
 def test_wrong_usage(arguments, said):
     result = CliRunner().invoke(command, arguments)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_an_api_server_that_is_not_there(tmp_path):
+    (tmp_path / "config").write_text(
+        "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"
+        "contexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {token: t}}]\ncurrent-context: c\n"
+    )
+    result = CliRunner().invoke(command, ["n1", "--plan", "--kubeconfig", str(tmp_path / "config")])
+    said = "the API server is not reached: 127.0.0.1:1: Connection refused; is it up, and do --kubeconfig and --context"
+    assert str(result.exception).startswith(said)
 
 
 def test_a_file_that_is_not_there():

@@ -40,6 +40,14 @@ def mend_budget(budget: Budget, pod: DrainPod, case: DrainCase) -> BudgetMend:
     return _mend_unhealthy(budget, case)
 
 
+def is_freed_by_surge(budget: Budget, pod: DrainPod, case: DrainCase) -> bool:
+    """Whether one more pod of its workload for a time makes the budget let the pod go."""
+    workload, status = find_workload(pod, case.facts), budget.status
+    if workload is None or status.current_healthy < status.expected_pods:
+        return False
+    return isinstance(choose_surge(workload, [budget], case.facts.autoscalers), SurgeChoice)
+
+
 def _expected_pods(budget: Budget, case: DrainCase) -> int:
     """As the status has it, else all pods in the facts that it covers."""
     if budget.status.expected_pods:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from lastcall.drain.planning.budget_mends import mend_budget
+from lastcall.drain.planning.budget_mends import is_freed_by_surge, mend_budget
 from lastcall.drain.planning.covering_budgets import find_covering
 from lastcall.drain.planning.drain_case import DrainCase, DrainHolder, DrainObstacle
 from lastcall.model.budgets import Budget, EvictionObstacle, EvictionRefused, decide_eviction
@@ -15,17 +15,13 @@ BudgetName = tuple[str, str]
 def find_budget_obstacles(case: DrainCase) -> Iterator[DrainObstacle]:
     """One obstacle for each budget that refuses an eviction, with the pods that it refuses.
 
-    None if pods are deleted and not evicted. A budget that allows a disruption now is no obstacle, however many pods
-    it covers: they go one after another.
+    None if pods are deleted and not evicted, or --surge makes room. A budget that allows a disruption now is no
+    obstacle, however many pods it covers: they go one after another.
     """
-    if case.settings.disable_eviction:
-        return
-    covering = find_covering(case.evicted, case.facts.budgets)
     refused: dict[BudgetName, list[tuple[DrainPod, EvictionRefused]]] = defaultdict(list)
     budgets: dict[BudgetName, Budget] = {}
-    for pod in case.evicted:
-        decided = decide_eviction(pod, covering.get(pod_name(pod), ()))
-        if not isinstance(decided, EvictionRefused):
+    for pod, decided in _list_refused(case):
+        if _is_surged(pod, decided, case):
             continue
         for budget in decided.budgets:
             name = budget.metadata.namespace, budget.metadata.name
@@ -33,6 +29,27 @@ def find_budget_obstacles(case: DrainCase) -> Iterator[DrainObstacle]:
             refused[name].append((pod, decided))
     for name, found in refused.items():
         yield _obstacle(budgets[name], found, case)
+
+
+def list_surged_pods(case: DrainCase) -> list[DrainPod]:
+    """The pods that a budget lets go when --surge has given their workload one more pod; none without that option."""
+    return [pod for pod, decided in _list_refused(case) if _is_surged(pod, decided, case)]
+
+
+def _list_refused(case: DrainCase) -> Iterator[tuple[DrainPod, EvictionRefused]]:
+    if case.settings.disable_eviction:
+        return
+    covering = find_covering(case.evicted, case.facts.budgets)
+    for pod in case.evicted:
+        decided = decide_eviction(pod, covering.get(pod_name(pod), ()))
+        if isinstance(decided, EvictionRefused):
+            yield pod, decided
+
+
+def _is_surged(pod: DrainPod, decided: EvictionRefused, case: DrainCase) -> bool:
+    if not case.settings.surge or decided.why is not EvictionObstacle.SPENT:
+        return False
+    return all(is_freed_by_surge(budget, pod, case) for budget in decided.budgets)
 
 
 def _obstacle(budget: Budget, refused: Sequence[tuple[DrainPod, EvictionRefused]], case: DrainCase) -> DrainObstacle:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from lastcall.drain.planning.budget_obstacles import list_surged_pods
 from lastcall.drain.planning.device_notes import list_device_notes
 from lastcall.drain.planning.drain_case import DrainCase, DrainNote, name_pods, name_some
 from lastcall.drain.planning.foreign_owners import list_owner_notes
@@ -10,7 +11,7 @@ from lastcall.drain.planning.pod_filters import DELETE_EMPTYDIR_DATA, FORCE, Fil
 from lastcall.drain.planning.room_elsewhere import list_room_notes
 from lastcall.drain.planning.volume_notes import list_volume_notes
 from lastcall.drain.planning.workload_owners import find_singletons
-from lastcall.model.drain_facts import DrainPod
+from lastcall.model.drain_facts import DrainPod, pod_name
 
 REQUEST_EVICT_ONLY = "descheduler.alpha.kubernetes.io/request-evict-only"
 """On a pod whose eviction another program turns into a move, such as KubeVirt's live migration."""
@@ -23,10 +24,19 @@ def list_notes(case: DrainCase) -> Iterator[DrainNote]:
 
 
 def _note_singletons(case: DrainCase) -> Iterator[DrainNote]:
-    if pods := list(find_singletons(case.evicted, case.facts)):
+    surged = set(map(pod_name, list_surged_pods(case)))
+    if pods := [pod for pod in find_singletons(case.evicted, case.facts) if pod_name(pod) not in surged]:
         yield DrainNote(
             text=f"down until their replacements are ready, being the only replica: {name_pods(pods)}",
             mend="raise their replicas before the drain",
+        )
+
+
+def _note_surges(case: DrainCase) -> Iterator[DrainNote]:
+    if pods := list_surged_pods(case):
+        yield DrainNote(
+            text=f"--surge gives their workloads one more pod for a time: {name_pods(pods)}",
+            mend="see that another node has room for it",
         )
 
 
@@ -87,6 +97,7 @@ _RULES: tuple[Callable[[DrainCase], Iterator[DrainNote]], ...] = (
     _note_unknown_daemon_sets,
     list_owner_notes,
     _note_singletons,
+    _note_surges,
     _note_local_data,
     _note_bare_pods,
     list_guard_notes,

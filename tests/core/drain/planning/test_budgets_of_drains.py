@@ -2,7 +2,7 @@
 
 import pytest
 from support.drain.objects import owned_object, owner_reference, pod_object
-from support.drain.plans import blocked_of, budget_object, plan_of, workload_object
+from support.drain.plans import blocked_of, budget_object, notes_of, plan_of, workload_object
 
 WEB = {"app": "web"}
 
@@ -128,6 +128,25 @@ def test_the_new_pod_of_a_single_one_can_start_first():
     replica_set = workload_object("ReplicaSet", "web", owner=owner_reference("Deployment", "web"))
     mend = only(web(), workload_object(), replica_set, budget_object())[1]
     assert "cordon the node, then kubectl rollout restart deployment/web -n n), or raise the replicas" in mend
+
+
+def test_with_surge_what_gets_one_more_pod_is_not_blocked():
+    deployment = workload_object("Deployment", "web")
+    replica_set = workload_object("ReplicaSet", "web", owner=owner_reference("Deployment", "web"))
+    objects = web(), deployment, replica_set, budget_object()
+    assert blocked_of(*objects)
+    assert blocked_of(*objects, surge=True) == []
+    [note] = [text for text in notes_of(*objects, surge=True) if "n/p" in text]
+    assert note.startswith("--surge gives their workloads one more pod for a time: n/p (")
+
+
+@pytest.mark.parametrize("why", ["a StatefulSet", "a pod is not ready", "no workload"])
+def test_with_surge_all_others_stay_blocked(why):
+    kind, healthy = "StatefulSet" if why == "a StatefulSet" else "ReplicaSet", 0 if why == "a pod is not ready" else 1
+    workload = [] if why == "no workload" else [workload_object(kind, "web")]
+    pod = web(kind=kind, owner="web")
+    assert blocked_of(pod, *workload, budget_object(healthy=healthy), surge=True), why
+    assert not any("--surge" in text for text in notes_of(pod, *workload, budget_object(healthy=healthy), surge=True))
 
 
 def test_pods_that_are_not_ready_are_named_wherever_they_are():
