@@ -10,12 +10,14 @@ import click
 from click.shell_completion import CompletionItem
 
 from lastcall.aio import timeout
-from lastcall.errors import ApiNotPermitted, LastcallError
+from lastcall.errors import ApiNotPermitted, LastcallError, NotConnected
 
 if TYPE_CHECKING:
     from lastcall.adapters.kube.client import Client
 
 _COMPLETION_SECONDS = 2.0
+
+_CONNECT_MEND = "is it up, and do --kubeconfig and --context name the right cluster?"
 
 
 def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -26,10 +28,12 @@ def cluster_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextlib.asynccontextmanager
-async def open_client(kubeconfig: str | None, context: str | None, *, manager: str) -> "AsyncIterator[Client]":
+async def open_client(
+    kubeconfig: str | None, context: str | None, *, manager: str, drains: bool = False
+) -> "AsyncIterator[Client]":
     """A client, closed at the end; it writes as field manager ``manager``. InvalidInput if there is no such cluster.
 
-    A refusal that leaves the body says which role has the right.
+    A refusal that leaves the body says which role has the right; ``drains``: to drain a node.
     """
     from lastcall.adapters.host.clock import SystemClock
     from lastcall.adapters.kube import kubeconfig as files
@@ -42,7 +46,9 @@ async def open_client(kubeconfig: str | None, context: str | None, *, manager: s
     try:
         yield Client(transport, manager=manager)
     except ApiNotPermitted as error:
-        raise ApiNotPermitted(explain_refusal(error), code=error.code, reason=error.reason) from error
+        raise ApiNotPermitted(explain_refusal(error, drains=drains), code=error.code, reason=error.reason) from error
+    except NotConnected as error:
+        raise NotConnected(f"the API server is not reached: {error}; {_CONNECT_MEND}") from error
     finally:
         transport.close()
 

@@ -132,7 +132,7 @@ async def _run_until_signal(
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end, number)
     try:
-        async with cluster_access.open_client(kubeconfig, context, manager="lastcall-drain") as client:
+        async with cluster_access.open_client(kubeconfig, context, manager="lastcall-drain", drains=True) as client:
             if request.dry_run != "none":
                 return await rehearse_drain(client, case, plan, request.dry_run)
             authority = cluster_access.find_authority(kubeconfig, context)

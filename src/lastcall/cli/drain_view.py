@@ -33,7 +33,7 @@ class DrainView:
         self._is_live = sys.stdout.isatty() and sys.stderr.isatty()
         self._course: DrainCourse | None = None
         self._now = self._told_at = float("-inf")
-        self._drawn, self._sentence = 0, ""
+        self._drawn, self._sentence, self._printed = 0, "", ""
 
     # -- what happens --------------------------------------------------------------------------------------------------
 
@@ -107,8 +107,9 @@ class DrainView:
     def close(self) -> None:
         """Takes the picture away, and says how it ended."""
         self._erase()
-        if self._course is not None and self._course.pods:
-            self._print(describe_round(self._course), err=True)
+        sentence = describe_round(self._course) if self._course is not None and self._course.pods else ""
+        if sentence not in ("", self._printed):
+            self._print(sentence, err=True)
         self._course = None
 
     def _tell_state(self) -> None:
@@ -146,4 +147,5 @@ class DrainView:
 
     def _print(self, text: str, *, err: bool = False) -> None:
         self._erase()
+        self._printed = text
         click.echo(plain_text(text), err=err)

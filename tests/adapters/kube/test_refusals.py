@@ -10,6 +10,16 @@ from lastcall_lab.simulation.recorded_cluster.kubectl_items import KINDS
 VIEWER = "permit it by: kubectl create clusterrolebinding lastcall-viewer --clusterrole=lastcall-viewer"
 VIEW = "permit it by: kubectl create rolebinding lastcall-viewer --clusterrole=view"
 
+DRAINER = (
+    "permit it by: kubectl create clusterrolebinding lastcall-drainer --clusterrole=lastcall-drainer --user=jane; "
+    "lastcall manifests agent has that role"
+)
+REQUESTER = (
+    "permit it by: kubectl create clusterrole drain-eviction-requests --verb=create,get,list,watch,patch "
+    "--resource=evictionrequests.lifecycle.k8s.io,evictions.lifecycle.k8s.io; kubectl create clusterrolebinding "
+    "drain-eviction-requests --clusterrole=drain-eviction-requests --serviceaccount=ops:look"
+)
+
 
 def refusal(user, verb, resource, group="", namespace=""):
     where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
@@ -35,6 +45,24 @@ def refusal(user, verb, resource, group="", namespace=""):
 )
 def test_the_role_that_helps_is_named(said, hint):
     assert explain_refusal(ApiNotPermitted(said)) == (f"{said}; {hint}" if hint else said)
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        (
+            refusal("jane", "list", "nodes"),
+            DRAINER,
+        ),
+        (
+            refusal("system:serviceaccount:ops:look", "list", "evictions", "lifecycle.k8s.io"),
+            REQUESTER,
+        ),
+        (refusal("jane", "list", "secrets"), ""),
+    ],
+)
+def test_whoever_drains_is_told_what_a_drain_needs(said, hint):
+    assert explain_refusal(ApiNotPermitted(said), drains=True) == (f"{said}; {hint}" if hint else said)
 
 
 def test_the_viewer_may_read_all_that_simulate_reads_and_nothing_secret():

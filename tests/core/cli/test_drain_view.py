@@ -106,6 +106,16 @@ def test_elsewhere_a_sentence_when_it_changes(view, capsys):
     assert capsys.readouterr().err == "1 of 7 pods are gone, 1 terminate, 1 wait, 1 failed\n"
 
 
+def test_the_last_line_is_not_said_twice(view, capsys):
+    view.show(course(), 100.0)
+    view.close()
+    assert capsys.readouterr().err.count("pods are gone") == 1
+    view.show(course(), 200.0)
+    view.warn("something else")
+    view.close()
+    assert capsys.readouterr().err.endswith("1 of 7 pods are gone, 1 terminate, 1 wait, 1 failed\n"), "how it ended"
+
+
 def test_the_words_of_kubectl(view, capsys):
     target = pod("db").target
     view.tell_cordoned("n1", already=False)

@@ -229,7 +229,10 @@ def test_a_run_that_was_killed_is_followed(kubectl, lab, node, blocked, lastcall
     before = mark(lab, node)
     scale_up(kubectl)
     said = lastcall.run(f"drain {node} --timeout=2m")
-    assert (said.code, "is it alive?" in said.err) == (0, True)
+    assert (
+        said.code,
+        f"waiting up to 30 s, to see whether Lease lastcall-drains/node-{node} is renewed" in said.err,
+    ) == (0, True)
     assert before["cordoned"]
     assert lab.stored("nodes", "", node)["spec"]["unschedulable"]
 

@@ -64,8 +64,8 @@ _LABELS: Final[Mapping[str, str]] = {"Service": "=".join(DNS_LABEL)}
 _NECESSARY = ("Node", "Pod")
 _FOREIGN = ("NodeMaintenance", "DeviceTaintRule")
 """Kinds of which nothing is said if they may not be read either: a right to read them is seldom given."""
-_OPTIONAL = (*_FOREIGN, GUARD_POLICY)
-"""Kinds without which a cluster is complete: nothing is said if they are not installed."""
+_OPTIONAL = (*_FOREIGN, GUARD_POLICY, "ReplicationController")
+"""Kinds without which a cluster is complete: nothing is said if they are not served, since no object of them exists then."""
 
 
 class DrainFactsReader:
@@ -104,5 +104,18 @@ class DrainFactsReader:
         except ApiNotPermitted as error:
             if kind in _NECESSARY:
                 raise
-            self._missing[kind] = "" if kind in _FOREIGN else f"{resource.plural} are not counted: {error}"
+            silent = kind in _FOREIGN or await self._has_no_namespace(_NAMESPACES.get(kind, ""))
+            self._missing[kind] = "" if silent else f"{resource.plural} are not counted: {error}"
         return ()
+
+    async def _has_no_namespace(self, name: str) -> bool:
+        """Whether the namespace does not exist, so that nothing in it is missed; False if that may not be asked."""
+        if not name:
+            return False
+        try:
+            await self._client.get(NAMESPACES, name)
+        except NotFound:
+            return True
+        except ApiNotPermitted:
+            pass
+        return False

@@ -156,7 +156,12 @@ class KubeNodeOwnership:
                 return _owner(place, now)
             if standing is LeaseStanding.UNCLEAR and now is not None and now is first:
                 log.warning(
-                    "node %s: %s has it; is it alive? That takes up to %.0f s", place.node, now.holder, now.duration
+                    "node %s belongs to %s: waiting up to %.0f s, to see whether Lease %s/%s is renewed",
+                    place.node,
+                    now.holder,
+                    now.duration,
+                    place.namespace,
+                    lease_name(place.node),
                 )
             if standing is not LeaseStanding.UNCLEAR and await self._write(place, now):
                 if standing is LeaseStanding.EXPIRED and now is not None:
@@ -196,7 +201,8 @@ class KubeNodeOwnership:
 
 
 def _missing_text(namespace: str, error: LastcallError) -> str:
-    return f"nothing keeps two drains of one node apart by Leases in {namespace}: {error}"
+    mend = f"; mend: kubectl create namespace {namespace}" if isinstance(error, NotFound) else ""
+    return f"nothing keeps two drains of one node apart by Leases in {namespace}: {error}{mend}"
 
 
 def _owner(place: _Place, lease: NodeLease) -> NodeOwner:

@@ -4,7 +4,7 @@ import re
 
 from lastcall.errors import ApiNotPermitted
 from lastcall.model.viewer_access import VERBS, VIEWED
-from lastcall.names import VIEWER
+from lastcall.names import DRAINER, VIEWER
 
 _REFUSAL = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
@@ -14,14 +14,20 @@ _REFUSAL = re.compile(
 
 _ACCOUNT = "system:serviceaccount:"
 
+_DRAINED = ("nodes", "nodes/status", "pods", "pods/eviction")
+"""What a drain cannot do without, and ``lastcall-drainer`` permits."""
 
-def explain_refusal(error: ApiNotPermitted) -> str:
+_REQUESTS = "drain-eviction-requests"
+_LIFECYCLE = "lifecycle.k8s.io"
+
+
+def explain_refusal(error: ApiNotPermitted, *, drains: bool = False) -> str:
     """The server's message, and how to grant what is missing if a role of lastcall or of Kubernetes has it.
 
-    Also for a message of kubectl that quotes the server's.
+    Also for a message of kubectl that quotes the server's. ``drains``: whoever is refused wants to drain a node.
     """
     found = _REFUSAL.search(str(error))
-    hint = _grant_hint(found) if found else ""
+    hint = "" if found is None else _drain_hint(found) if drains else _grant_hint(found)
     return f"{error}; {hint}" if hint else str(error)
 
 
@@ -38,6 +44,22 @@ def _grant_hint(refusal: re.Match[str]) -> str:
         where = f"--namespace={refusal['namespace']}"
         return f"permit it by: kubectl create rolebinding {VIEWER} --clusterrole=view {subject} {where}"
     return ""
+
+
+def _drain_hint(refusal: re.Match[str]) -> str:
+    subject = _subject_option(refusal["user"])
+    if refusal["group"] == _LIFECYCLE:
+        kinds = ",".join(f"{kind}.{_LIFECYCLE}" for kind in ("evictionrequests", "evictions"))
+        return (
+            f"permit it by: kubectl create clusterrole {_REQUESTS} --verb=create,get,list,watch,patch --resource={kinds}; "
+            f"kubectl create clusterrolebinding {_REQUESTS} --clusterrole={_REQUESTS} {subject}"
+        )
+    if refusal["resource"] not in _DRAINED:
+        return ""
+    return (
+        f"permit it by: kubectl create clusterrolebinding {DRAINER} --clusterrole={DRAINER} {subject}; "
+        "lastcall manifests agent has that role"
+    )
 
 
 def _subject_option(user: str) -> str:

@@ -40,6 +40,8 @@ class DrainCourse(Facts, frozen=True):
     """What is known of the budgets of refused pods, by uid; one that is missing is not known."""
     asked: frozenset[str] = frozenset()
     deadline: float | None = None
+    spent: float = 0.0
+    """Seconds of the time that earlier runs have used up."""
 
     def node(self, name: str) -> NodeProgress:
         """One of the nodes."""

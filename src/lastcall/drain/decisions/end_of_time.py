@@ -83,4 +83,7 @@ def _timeout_text(course: DrainCourse, pod: PodProgress) -> str:
     limits = course.limits
     if limits.pod_timeout and find_end(course, pod) != course.deadline:
         return f"pod timeout reached: {duration.format_seconds(limits.pod_timeout)}"
-    return f"global timeout reached: {duration.format_seconds(limits.timeout)}"
+    before = (
+        f" (earlier runs of this drain took {duration.format_elapsed(round(course.spent))})" if course.spent else ""
+    )
+    return f"global timeout reached: {duration.format_seconds(limits.timeout)}{before}"

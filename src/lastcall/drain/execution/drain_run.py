@@ -289,8 +289,8 @@ class DrainRun:
         """The watch begins after the cordons, so that its lists have every pod, and every Node as it was cordoned."""
         self._watching = asyncio.create_task(self._watch(), name="watch the nodes")
         if self.course.limits.timeout:
-            end = self._begun + self.course.limits.timeout - self._seconds_before()
-            self.course = replace(self.course, deadline=end)
+            spent = self._seconds_before()
+            self.course = replace(self.course, deadline=self._begun + self.course.limits.timeout - spent, spent=spent)
 
     async def _watch(self) -> None:
         async def tell() -> None:
@@ -429,4 +429,4 @@ def _change(facts: _F, changes: Mapping[str, object]) -> _F:
 def _owner_text(owner: NodeOwner) -> str:
     why = f" ({owner.reason})" if owner.reason else ""
     since = f" since {owner.since}" if owner.since else ""
-    return f"node {owner.node}: {owner.holder} has it{since}{why}, by Lease {owner.lease}; nothing was evicted"
+    return f"node {owner.node}: {owner.holder} has it{since}{why}, by Lease {owner.lease}; nothing was evicted: wait until it is done, or end it"

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import re
 
 import pytest
 from support.drain.drain_world import SETTINGS, in_world
@@ -269,6 +270,7 @@ async def test_a_run_that_dies_is_followed_when_its_lease_expires(world):
         assert mark(world, "n1")["cordoned"]
         await world.until(lambda: again.has_failed and again.course.nodes[0].outcome)
     assert world.clock.boottime() - begun == pytest.approx(60, abs=5), "what the dead run took counts"
+    assert re.search(r"global timeout reached: \S+ \(earlier runs of this drain took \d+s\)", again.recorder.why)
 
 
 def virtual_process(run):
@@ -306,6 +308,7 @@ async def test_without_the_namespace_a_drain_says_that_nothing_keeps_another_one
     run.transport.trouble = missing
     await run.run()
     assert "nothing keeps two drains of one node apart" in run.recorder.of("warn")[0]
+    assert run.recorder.of("warn")[0].endswith("; mend: kubectl create namespace lastcall-drains")
     assert world.on("n1") == []
 
 
@@ -320,7 +323,7 @@ async def test_without_the_right_to_leases_the_same(world):
 
     run.transport.trouble = refuse
     await run.run()
-    assert "leases is forbidden" in run.recorder.of("warn")[0]
+    assert run.recorder.of("warn")[0].endswith("leases is forbidden")
     assert world.on("n1") == []
 
 
