@@ -120,6 +120,7 @@ RIGHTS = {
         "GET",
         PODS.path() + f"?watch=true&timeoutSeconds=1&fieldSelector=spec.nodeName={s.node}",
     ),
+    ("poddisruptionbudgets", "watch"): lambda s: ("GET", BUDGETS.path() + "?watch=true&timeoutSeconds=1"),
     ("endpointslices", "watch"): lambda s: ("GET", ENDPOINT_SLICES.path(s.own) + "?watch=true&timeoutSeconds=1"),
     ("pods", "delete"): lambda s: ("DELETE", PODS.path(s.own, "p") + "?dryRun=All"),
     ("pods/eviction", "create"): eviction,
