@@ -167,3 +167,10 @@ async def test_an_unknown_part_is_refused():
     _, told = await process.communicate()
     assert process.returncode == 2
     assert b"no such part: disk" in told
+
+
+@pytest.mark.timeout(360)
+async def test_the_table_beside_a_kubelet_needs_its_programs(tmp_path):
+    missing = dict.fromkeys([*PROGRAMS, "KUBE_SCHEDULER", "KUBELET"], str(tmp_path / "missing"))
+    printed = await output("bench/run.py", "--quick", "beside-table", **missing)
+    assert "Not measured: beside-table: " in printed
