@@ -95,7 +95,7 @@ class WorkloadOwner(Facts, frozen=True):
     status: WorkloadStatus | None = None
 
 
-class GuardFacts(Facts, frozen=True):
+class GuardFacts(Facts, frozen=True, weakref=True, gc=True):
     """The objects of a cluster that matter to a review. Namespaces and nodes by name, owners by uid.
 
     ``config`` is what the administrator has decided about all of them.

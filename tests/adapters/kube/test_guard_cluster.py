@@ -4,6 +4,7 @@ import asyncio
 import json
 from datetime import UTC, datetime
 from random import Random
+from weakref import ref
 
 import pytest
 from msgspec.structs import replace
@@ -223,6 +224,17 @@ async def test_what_was_recalled_counts_for_a_moment(shop):
     assert not shop.facts.counts_still(asked, found)
     await shop.facts.read_removal_facts(other, fresh=False)
     assert shop.facts.recall_removal_facts(asked) is not found, "it is read anew"
+
+
+@in_shop
+async def test_facts_that_are_too_old_are_not_kept(shop):
+    """Those of a large namespace have megabytes."""
+    asked = removal(deletion(shop.pods[0]))
+    await shop.facts.read_removal_facts(asked, fresh=False)
+    old = ref(shop.facts.recall_removal_facts(asked))
+    await shop.facts.read_removal_facts(asked, fresh=True)
+    assert shop.facts.recall_removal_facts(asked)
+    assert old() is None
 
 
 @in_shop

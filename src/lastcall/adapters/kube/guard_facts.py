@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
 from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.recalled_facts import KEPT_SECONDS, RecalledFacts
 from lastcall.adapters.kube.recent_reads import RecentReads
 from lastcall.adapters.kube.resources import (
     BUDGETS,
@@ -49,18 +50,6 @@ T = TypeVar("T")
 
 RECENT_SECONDS = 2.0
 """So old may be what a refusal is decided on."""
-_KEPT_SECONDS = 0.25
-"""So long recalled facts are not looked for again; they are younger by that when they are recalled."""
-
-_MOST_RECALLED = 512
-
-
-class _RecalledFacts(NamedTuple):
-    """As long as nothing was read anew, the facts are the same object. ``until`` is a boottime."""
-
-    around: GuardFacts
-    facts: GuardFacts
-    until: float
 
 
 class _ListedOwner(Facts, frozen=True):
@@ -111,10 +100,8 @@ class KubeGuardFacts:
     def __init__(self, client: Client, clock: Clock, config: GuardConfig = DEFAULTS) -> None:
         self._client = client
         self._nothing = GuardFacts(config=config)
-        self._clock = clock
         self._recent = RecentReads(clock)
-        self._recalled: dict[tuple[str, str], _RecalledFacts] = {}
-        """By namespace and node."""
+        self._recalled = RecalledFacts(clock)
 
     async def read_removal_facts(self, removal: Removal, *, fresh: bool) -> GuardFacts:
         """``GuardFactsReader.read_removal_facts``."""
@@ -137,33 +124,19 @@ class KubeGuardFacts:
         namespace, pod = removal.namespace, removal.pod
         if pod is None or not pod.spec.node_name:
             return None
-        name, seconds = pod.spec.node_name, RECENT_SECONDS - _KEPT_SECONDS
+        name, seconds = pod.spec.node_name, RECENT_SECONDS - KEPT_SECONDS
         around = self._recent.recall(
             _surroundings_key(namespace), partial(self._load_surroundings, namespace), seconds=seconds
         )
         node = self._recent.recall(_NODES.path("", name), partial(self._load_object, _NODES, name), seconds=seconds)
         if around is None or node is None:
             return None
-        facts = self._compose_facts(namespace, name, around.result(), node.result())
+        facts = self._recalled.compose_facts(namespace, name, around.result(), node.result())
         return facts if facts.policies and _has_all_owners(pod, facts.owners) else None
 
     def counts_still(self, removal: Removal, facts: GuardFacts) -> bool:
         """``GuardFactsReader.counts_still``."""
-        node = removal.pod.spec.node_name if removal.pod else ""
-        found = self._recalled.get((removal.namespace, node))
-        return found is not None and found.facts is facts and self._clock.boottime() < found.until
-
-    def _compose_facts(self, namespace: str, node: str, around: GuardFacts, found: GuardedNode | None) -> GuardFacts:
-        until = self._clock.boottime() + _KEPT_SECONDS
-        known = self._recalled.get((namespace, node))
-        if known and known.around is around and known.facts.nodes.get(node) is found:
-            self._recalled[namespace, node] = known._replace(until=until)
-            return known.facts
-        if len(self._recalled) >= _MOST_RECALLED:
-            self._recalled.clear()
-        made = replace(around, nodes={node: found} if found else {})
-        self._recalled[namespace, node] = _RecalledFacts(around, made, until)
-        return made
+        return removal.pod is not None and self._recalled.has(removal.namespace, removal.pod.spec.node_name, facts)
 
     async def read_namespace_facts(self, namespace: str) -> GuardFacts:
         """``GuardFactsReader.read_namespace_facts``."""
@@ -197,7 +170,7 @@ class KubeGuardFacts:
     def forget(self, namespace: str) -> None:
         """``GuardFactsReader.forget``."""
         self._recent.forget(_surroundings_key(namespace))
-        self._recalled.clear()
+        self._recalled.forget(namespace)
 
     async def _read_surroundings(self, namespace: str, seconds: float) -> GuardFacts:
         """The policies and what else is in the namespace; nothing else without a policy. Remembered as one answer."""

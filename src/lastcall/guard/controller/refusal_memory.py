@@ -6,6 +6,7 @@ Controllers that are refused ask again within milliseconds, and their reviews di
 import re
 from collections.abc import Callable
 from typing import NamedTuple
+from weakref import ref
 
 from lastcall.guard.decisions.verdict import RemovalVerdict
 from lastcall.model.admission import Removal
@@ -26,11 +27,14 @@ _LENGTH = 36
 
 
 class Refusal(NamedTuple):
-    """A verdict that needs no record, the facts that it rests on, and the answer as JSON."""
+    """A verdict that needs no record, the facts that it rests on, and the answer as JSON.
+
+    The facts are those of a whole namespace: a refusal does not keep them in memory.
+    """
 
     removal: Removal
     verdict: RemovalVerdict
-    facts: GuardFacts
+    facts: "ref[GuardFacts]"
     answer: bytes
 
 

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
+from weakref import ref
 
 from msgspec import json
 from msgspec.structs import replace
@@ -74,13 +75,14 @@ class ReviewService:
             return self._answer_in_time(review, review.removal, begun, is_authenticated=is_authenticated)
         answer = self._tell_verdict(review, review.removal, verdict, begun)
         if facts and is_authenticated:
-            self._refusals.remember(data, review.uid, Refusal(review.removal, verdict, facts, answer))
+            self._refusals.remember(data, review.uid, Refusal(review.removal, verdict, ref(facts), answer))
         return answer
 
     def _refuse_again(self, data: bytes, begun: float) -> bytes | None:
         """The answer to what was refused a moment ago, on facts that count still."""
         found = self._refusals.find(data)
-        if found is None or not self._facts.counts_still(found.refusal.removal, found.refusal.facts):
+        facts = found.refusal.facts() if found else None
+        if found is None or facts is None or not self._facts.counts_still(found.refusal.removal, facts):
             return None
         self._note_verdict(found.refusal.removal, found.refusal.verdict, begun)
         return found.answer

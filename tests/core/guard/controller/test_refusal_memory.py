@@ -1,5 +1,7 @@
 """Which review asks the same as one before: all of its text but the uid, at the place where the API server writes it."""
 
+from weakref import ref
+
 import pytest
 
 from lastcall.guard.controller.refusal_memory import MOST_BYTES, ROOM, Refusal, RefusalMemory
@@ -9,6 +11,7 @@ from lastcall.model.guard_facts import GuardFacts
 
 ONE, OTHER = "12345678-90ab-cdef-1234-567890abcdef", "00000000-0000-0000-0000-000000000000"
 REMOVAL = Removal(RemovalKind.DELETE, namespace="shop", name="db-0", user=RequestUser())
+FACTS = GuardFacts()
 VERDICT = RemovalVerdict(allowed=False, reason="preparing", message="held")
 
 
@@ -17,7 +20,7 @@ def review(uid, rest="db-0"):
 
 
 def refusal(uid, *, answer='{{"uid":"{}","allowed":false}}'):
-    return Refusal(REMOVAL, VERDICT, GuardFacts(), answer.format(uid).encode())
+    return Refusal(REMOVAL, VERDICT, ref(FACTS), answer.format(uid).encode())
 
 
 def remembering(data, uid=ONE, **how):

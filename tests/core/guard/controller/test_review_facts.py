@@ -1,6 +1,7 @@
 """On which facts an answer rests: an allowance on those that are read now, and on no more of them than matter."""
 
 import json
+from weakref import ref
 
 import pytest
 from support.guard.reviews import deletion, eviction, facts, held, pod, policy, state
@@ -209,6 +210,21 @@ def test_other_facts_are_judged_again(monkeypatch):
         assert '"reason":"stalled"' in repeats.ask(UIDS[1])
         repeats.reader.recalled = facts(state(policy(held("Ready", verifiedAt="1970-01-01T00:00:00Z"))))
         assert repeats.ask(UIDS[2]) is None, "an allowance is never there at once"
+
+    run_in_virtual_time(play)
+
+
+def test_a_refusal_does_not_keep_the_facts_of_a_namespace(monkeypatch):
+    repeats = Repeats(state(HELD), monkeypatch)
+
+    def play():
+        repeats.ask(UIDS[0])
+        old = ref(repeats.reader.recalled)
+        repeats.judged.clear()
+        repeats.reader.recalled = facts(state(HELD))
+        assert old() is None
+        assert repeats.ask(UIDS[1])
+        assert len(repeats.judged) == 1
 
     run_in_virtual_time(play)
 
