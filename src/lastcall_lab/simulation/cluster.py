@@ -15,6 +15,7 @@ from lastcall_lab.apiserver.admission.node_restriction import is_restricted_labe
 from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode
 from lastcall_lab.machines.power import PowerSwitch
 from lastcall_lab.simulation import manifests
+from lastcall_lab.simulation.drains.simulated_drains import SimulatedDrains
 from lastcall_lab.simulation.environment import SimulatedEnvironment
 from lastcall_lab.simulation.failover.simulated_failover import SimulatedFailover
 from lastcall_lab.simulation.recorded_cluster.loader import load_cluster
@@ -43,6 +44,7 @@ class SimulatedCluster(SimulatedEnvironment):
     ) -> None:
         super().__init__(scenario, clock, seed, authorization=authorization)
         self.failing_over = SimulatedFailover(self)
+        self.drains = SimulatedDrains(self.plane, self.clock, self.truth, self.seed)
 
     async def start(self) -> None:
         """Returns when everything runs. TimeoutError if that takes longer than an hour."""

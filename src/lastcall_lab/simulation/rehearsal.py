@@ -119,7 +119,12 @@ class Rehearsal:
         """Work that a program cannot know of is not demanded from it."""
         if self.cluster.weather.loses_events:
             return ()
-        return [*unfinished_work.describe_unfinished(self.cluster), *pending_failovers.describe_pending(self.cluster)]
+        cluster = self.cluster
+        return [
+            *unfinished_work.describe_unfinished(cluster),
+            *pending_failovers.describe_pending(cluster),
+            *cluster.truth.mistakes,
+        ]
 
     def _phase_plan(self) -> Sequence[PhasePlan] | None:
         """What is promised to the pods of a machine that goes down."""

@@ -28,8 +28,14 @@ class Verb(Enum):
     """Each when the one before is ready again and every workload is whole; ``amount`` at a time."""
     DRAIN = "drain"
     """Cordoned, and its pods evicted until none is left, as ``kubectl drain`` does; ``lasts``: then uncordoned."""
+    LASTCALL_DRAIN = "drain with lastcall"
+    """``lastcall drain`` of all its nodes in one run; ``amount`` is ``--timeout``, ``on_timeout`` is ``--on-timeout``."""
+    KILL_DRAIN = "kill the drains"
+    """Every run of ``lastcall drain``; the same command begins ``lasts`` later. An ``amount`` as of the next ones."""
     CORDON = "cordon"
     """``kubectl cordon``, and ``kubectl uncordon`` after ``lasts``."""
+    UNCORDON = "uncordon"
+    """``kubectl uncordon``."""
     OUT_OF_SERVICE = "taint out of service"
     KILL_AGENT = "kill the agent of"
     """SIGKILL for kubelet and agent, which are one process here; started again after ``lasts``.
@@ -126,6 +132,8 @@ class ScenarioEvent(Facts, frozen=True):
     amount: float = 0.0
     other: str = ""
     """The machine that a BMC is wired to."""
+    on_timeout: str = ""
+    """What ``lastcall drain`` does at the end of its time; empty: it stops."""
 
 
 CAPACITY = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi", "pods": "110"}

@@ -150,6 +150,8 @@ class Truth:
         self.job_failures: list[Noted[JobFailures]] = []
         self.clear_network: list[Noted[bool]] = []
         """Whether there was no fault between any program and the API server."""
+        self.mistakes: list[str] = []
+        """Programs that have ended by a mistake of their own, in words."""
         self.listeners: list[Callable[[ContainerEvent | MachineEvent], None]] = []
         """Hear everything at once."""
 
@@ -238,6 +240,10 @@ class Truth:
         """The network to the API server, and the server itself, are without a fault, or not."""
         if not self.clear_network or self.clear_network[-1].what != clear:
             self.clear_network.append(Noted(self._clock.boottime(), "", clear))
+
+    def record_mistake(self, what: str) -> None:
+        """A program has ended as it never should."""
+        self.mistakes.append(what)
 
     def record_notice(self, node: str, what: str) -> None:
         """Records a notice about a node."""

@@ -43,6 +43,11 @@ async def cordon_node(cluster: SimulatedCluster, event: ScenarioEvent, name: str
         await _set_cordon(cluster, name, cordoned=False)
 
 
+async def uncordon_node(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
+    """``kubectl uncordon``."""
+    await _set_cordon(cluster, name, cordoned=False)
+
+
 async def taint_out_of_service(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
     """By hand, as the documentation of Kubernetes says; taken away when its time is over."""
     await _set_taint(cluster, name, present=True)

@@ -6,6 +6,7 @@ from lastcall_lab.machines.power import PowerSwitch
 from lastcall_lab.simulation.actions import (
     administrators,
     control_plane,
+    drains,
     failover,
     fence_policies,
     machines,
@@ -39,6 +40,9 @@ ACTIONS: Mapping[Verb, ScenarioAction] = {
     Verb.LOSE_BUS: for_each_machine(programs.lose_bus),
     Verb.RUNTIME_AWAY: for_each_machine(programs.stop_runtime),
     Verb.DRAIN: for_each_machine(administrators.drain_node),
+    Verb.LASTCALL_DRAIN: drains.drain_nodes,
+    Verb.KILL_DRAIN: drains.kill_drains,
+    Verb.UNCORDON: for_each_machine(administrators.uncordon_node),
     Verb.CORDON: for_each_machine(administrators.cordon_node),
     Verb.OUT_OF_SERVICE: for_each_machine(administrators.taint_out_of_service),
     Verb.PAUSE_FAILOVER: failover.pause_leader,

@@ -55,6 +55,19 @@ EVENTS: Sequence[SentenceForm[Verb]] = (
         "drain {nodes}[ for {lasts}]",
         "as `kubectl drain --ignore-daemonsets`; so long after it is empty it is uncordoned",
     ),
+    _event_form(
+        Verb.LASTCALL_DRAIN,
+        "drain {nodes} with lastcall[ within {up_to}][, then {on_timeout}]",
+        "one run of `lastcall drain --ignore-daemonsets --delete-emptydir-data`; DURATION is its `--timeout`, and POLICY its"
+        " `--on-timeout`: `stop`, `delete` or `force`. The nodes stay cordoned",
+    ),
+    _event_form(
+        Verb.KILL_DRAIN,
+        "kill the drains[ after {number} step{s}][ for {lasts}]",
+        "SIGKILL for each run of `lastcall drain`, at once or after so many more of its steps; the same command is given"
+        " again so much later, 5s unless it is said",
+    ),
+    _event_form(Verb.UNCORDON, "uncordon {nodes}", "as `kubectl uncordon`, whoever has cordoned it"),
     _event_form(Verb.CORDON, "cordon {nodes}[ for {lasts}]", "as `kubectl cordon`, and then `kubectl uncordon`"),
     _event_form(
         Verb.OUT_OF_SERVICE,

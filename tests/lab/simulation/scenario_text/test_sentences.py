@@ -16,7 +16,7 @@ from lastcall_lab.simulation.scenario_text.sentences import (
 )
 
 names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
-small_words = {"for", "with", "one", "off", "out", "by", "and", "after", "of"}
+small_words = {"for", "with", "one", "off", "out", "by", "and", "after", "of", "within", "then"}
 labels = st.tuples(names, names).filter(lambda pair: not small_words & set(pair)).map(" ".join)
 selectors = st.one_of(
     names.filter(lambda one: one not in small_words), labels, st.sampled_from(["all nodes", "half of the nodes"])
@@ -31,6 +31,7 @@ VALUES = {
     "part": st.one_of(st.integers(0, 100).map(lambda percent: percent / 100), st.floats(0, 1)),
     "number": st.integers(1, 10**6).map(float),
     "other": names,
+    "on_timeout": st.sampled_from(["stop", "delete", "force"]),
     "subject": st.one_of(st.just(""), names),
 }
 
@@ -83,6 +84,13 @@ def test_every_verb_and_every_goal_can_be_said():
             ScenarioEvent(at=1, verb=Verb.ROLL, nodes=("all nodes",), amount=2),
         ),
         ("drain node-1, node-2 and rack b", ScenarioEvent(at=1, verb=Verb.DRAIN, nodes=("node-1", "node-2", "rack b"))),
+        ("drain node-1 with lastcall", ScenarioEvent(at=1, verb=Verb.LASTCALL_DRAIN, nodes=("node-1",))),
+        (
+            "drain node-1 and rack b with lastcall within 5m, then delete",
+            ScenarioEvent(at=1, verb=Verb.LASTCALL_DRAIN, nodes=("node-1", "rack b"), amount=300, on_timeout="delete"),
+        ),
+        ("kill the drains after 30 steps for 5s", ScenarioEvent(at=1, verb=Verb.KILL_DRAIN, amount=30, lasts=5)),
+        ("uncordon node-1", ScenarioEvent(at=1, verb=Verb.UNCORDON, nodes=("node-1",))),
         ("stop the API server for 2m", ScenarioEvent(at=1, verb=Verb.API_DOWN, lasts=120)),
         ("refuse 20% of requests for 1m", ScenarioEvent(at=1, verb=Verb.API_ERRORS, amount=0.2, lasts=60)),
         ("delay watches by up to 3s for 2m", ScenarioEvent(at=1, verb=Verb.WATCH_LATE, amount=3, lasts=120)),

@@ -1,0 +1,1 @@
+"""``lastcall drain`` in virtual time: its processes, and what they tell."""

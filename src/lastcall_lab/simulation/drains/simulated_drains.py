@@ -1,0 +1,140 @@
+"""The processes of ``lastcall drain``: each can be killed between two awaits, and run again by the same command."""
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from lastcall.adapters.kube.budget_watch import KubeBudgetWatch
+from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.drain_cluster import COMPONENT, KubeDrainCluster
+from lastcall.adapters.kube.drain_facts import DrainFactsReader
+from lastcall.adapters.kube.drain_watch import KubeDrainWatch
+from lastcall.adapters.kube.node_ownership import KubeNodeOwnership
+from lastcall.adapters.kube.resources import NAMESPACES
+from lastcall.drain.decisions.drain_course import DrainCourse, NodeProgress
+from lastcall.drain.execution.chosen_pods import make_chooser
+from lastcall.drain.execution.drain_run import DrainParts, DrainRun
+from lastcall.drain.execution.node_writer import NodeWriter, new_mark
+from lastcall.drain.planning.drain_case import DrainCase, build_case
+from lastcall.drain.planning.pod_filters import FilterFacts, FilterFate
+from lastcall.errors import AlreadyExists, LastcallError
+from lastcall.model.base import Facts
+from lastcall.model.drain_limits import DrainLimits
+from lastcall.model.drain_settings import DrainSettings
+from lastcall.model.node_ownership import OwnershipClaim
+from lastcall.names import DRAINS_NAMESPACE
+from lastcall.ports.node import Clock
+from lastcall_lab.apiserver.values.request import ADMIN
+from lastcall_lab.simulation.control_plane import SimulatedControlPlane
+from lastcall_lab.simulation.drains.drain_notices import DrainNotices
+from lastcall_lab.simulation.seeds import random_of
+from lastcall_lab.simulation.truth import Truth
+from lastcall_lab.virtual import VirtualProcess
+
+log = logging.getLogger(__name__)
+
+DRAIN = "drain"
+"""How the names of its processes begin."""
+
+_SETTINGS = DrainSettings(ignore_daemonsets=True, delete_emptydir_data=True)
+
+
+class DrainCommand(Facts, frozen=True):
+    """What somebody types: ``lastcall drain NODES`` with its limits."""
+
+    nodes: tuple[str, ...]
+    limits: DrainLimits
+
+
+class DrainProcess:
+    """One command, life after life. ``number`` tells it from others."""
+
+    def __init__(
+        self, number: int, command: DrainCommand, plane: SimulatedControlPlane, clock: Clock, truth: Truth, seed: str
+    ) -> None:
+        self.name = f"{DRAIN}-{number}"
+        self.is_over = False
+        """Whether it has ended by itself."""
+        self._command, self._plane, self._clock, self._truth, self._seed = command, plane, clock, truth, seed
+        self._lives = 0
+        self.process = VirtualProcess(self.name)
+        self.process.kill()
+
+    def start(self) -> None:
+        """Begins a life: the command is given, again if it was given before."""
+        self._lives += 1
+        self.is_over = False
+        self.process = VirtualProcess(self.name)
+        self.process.start(self._run_life(f"{self.name}-{self._lives}"), "lastcall drain")
+
+    async def _run_life(self, me: str) -> None:
+        try:
+            await self._drain(me)
+        except LastcallError as error:
+            self._tell(f"lastcall drain has ended: {error}")
+        except Exception as error:  # a mistake of the drain's, which the rehearsal tells of
+            log.exception("%s", me)
+            self._truth.record_mistake(f"{me} has ended: {type(error).__name__}: {error}")
+        self.is_over = True
+
+    async def _drain(self, me: str) -> None:
+        """As ``lastcall drain`` does, in this world."""
+        client = Client(self._plane.transport_for(ADMIN, self.name), manager=COMPONENT)
+        moment = datetime.fromtimestamp(self._clock.wall(), UTC)
+        facts = (await DrainFactsReader(client).read()).facts
+        known = {node.name for node in facts.nodes}
+        names = [name for name in self._command.nodes if name in known]
+        case = build_case(facts, names, _SETTINGS, moment)
+        if refused := [one for one in case.judged if one.verdict.fate is FilterFate.REFUSE]:
+            self._tell(f"lastcall drains nothing: {refused[0].pod.key}: {refused[0].verdict.why}")
+        elif names:
+            await self._make_run(me, client, case).run()
+
+    def _make_run(self, me: str, client: Client, case: DrainCase) -> DrainRun:
+        names, clock, random = [node.name for node in case.nodes], self._clock, random_of(self._seed, me)
+        cluster = KubeDrainCluster(client, clock, me)
+        uids = {node.name: node.metadata.uid for node in case.nodes}
+        sets = {(one.metadata.namespace, one.metadata.name) for one in case.facts.daemon_sets or ()}
+        parts = DrainParts(
+            cluster=cluster,
+            evictions=cluster,
+            ownership=KubeNodeOwnership(client, OwnershipClaim(me, ""), uids, clock),
+            watch=KubeDrainWatch(client, names, clock, random),
+            budgets=KubeBudgetWatch(client, clock, random),
+            clock=clock,
+            observer=DrainNotices(self._truth),
+        )
+        progress = tuple(NodeProgress(name=name) for name in names)
+        return DrainRun(
+            DrainCourse(settings=_SETTINGS, limits=self._command.limits, nodes=progress),
+            case.nodes,
+            parts,
+            writer=NodeWriter(cluster, new_mark(me, "admin", "", clock.wall()), clock),
+            choose=make_chooser(FilterFacts(_SETTINGS, case.now, sets), case.facts.dns),
+        )
+
+    def _tell(self, text: str) -> None:
+        for node in self._command.nodes:
+            self._truth.record_notice(node, text)
+
+
+class SimulatedDrains:
+    """All commands that were given."""
+
+    def __init__(self, plane: SimulatedControlPlane, clock: Clock, truth: Truth, seed: str) -> None:
+        self._plane, self._clock, self._truth, self._seed = plane, clock, truth, seed
+        self.all: list[DrainProcess] = []
+
+    async def begin(self, command: DrainCommand) -> None:
+        """Gives a command. The namespace of its Leases, which an installation brings, is there."""
+        with contextlib.suppress(AlreadyExists):
+            await self._plane.admin.create(NAMESPACES, {"metadata": {"name": DRAINS_NAMESPACE}})
+        made = DrainProcess(len(self.all) + 1, command, self._plane, self._clock, self._truth, self._seed)
+        self.all.append(made)
+        made.start()
+
+    @property
+    def under_way(self) -> Sequence[DrainProcess]:
+        """Those that have not come to their end."""
+        return [one for one in self.all if one.process.alive and not one.is_over]
