@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from lastcall.errors import InvalidInput
 from lastcall.model.base import Facts
-from lastcall.model.budgets import Budget
+from lastcall.model.budget_file import BUDGET_KIND
 from lastcall.model.drain_facts import DrainNode, DrainPod
 from lastcall.model.drain_objects import (
     CsiNode,
@@ -63,7 +63,7 @@ DRAIN_KINDS: Final[Mapping[str, FileKind]] = {
     "DaemonSet": FileKind("apps/v1", DrainDaemonSet, namespaced=True),
     "Service": FileKind("v1", LabelledService, namespaced=True),
     "Namespace": FileKind("v1", GuardedNamespace),
-    "PodDisruptionBudget": FileKind("policy/v1", Budget, namespaced=True),
+    "PodDisruptionBudget": BUDGET_KIND,
     GUARD_POLICY: FileKind(API_VERSION, GuardPolicy, namespaced=True),
     "Deployment": FileKind("apps/v1", ListedWorkload, namespaced=True),
     "ReplicaSet": FileKind("apps/v1", ListedWorkload, namespaced=True),

@@ -1,7 +1,7 @@
 """Reads what decides about deletions from a file: ``kubectl get pods,namespaces,nodes,... -A -o json`` (pure)."""
 
 from lastcall.errors import InvalidInput
-from lastcall.model.budgets import Budget
+from lastcall.model.budget_file import BUDGET_KIND
 from lastcall.model.guard_facts import GuardedNamespace, GuardedNode, GuardFacts, WorkloadOwner
 from lastcall.model.guard_policy import GuardPolicy
 from lastcall.model.guard_policy_rules import guard_violations
@@ -13,7 +13,7 @@ _KINDS = {
     "Pod": FileKind("v1", Pod, namespaced=True),
     "Namespace": FileKind("v1", GuardedNamespace),
     "Node": FileKind("v1", GuardedNode),
-    "PodDisruptionBudget": FileKind("policy/v1", Budget, namespaced=True),
+    "PodDisruptionBudget": BUDGET_KIND,
     GUARD_POLICY: FileKind(API_VERSION, GuardPolicy, namespaced=True),
 }
 

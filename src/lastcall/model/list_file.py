@@ -1,7 +1,7 @@
 """Reads objects of some kinds from a file: the output of ``kubectl get nodes,pods,... -A -o json|yaml``."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lastcall.errors import InvalidInput
@@ -12,12 +12,14 @@ class FileKind(NamedTuple):
     """How a kind is read: its apiVersion, the struct, and whether it is namespaced.
 
     ``any_version``: objects of other versions of its group are read too, because the fields are the same in them.
+    ``older`` has for each older version what converts an object of it to the kind's version.
     """
 
     version: str
     type: Any
     namespaced: bool = False
     any_version: bool = False
+    older: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
     @property
     def group(self) -> str:
@@ -113,8 +115,9 @@ class _ListReader:
             self.others[name] += 1
             return False
         placed = _with_namespace(value) if kind.namespaced else value
-        found, violations = decoding.convert_readable(placed, kind.type)
-        if version != kind.version and not kind.any_version:
+        convert = kind.older.get(version) if isinstance(version, str) else None
+        found, violations = decoding.convert_readable(convert(placed) if convert else placed, kind.type)
+        if version != kind.version and not kind.any_version and not convert:
             violations.append(f"apiVersion: {decoding.quote_value(version)}: must be {kind.version}")
         if found is not None and not violations:
             violations += self._find_duplicate(name, *_object_key(placed, kind))

@@ -296,11 +296,11 @@ def test_a_file_that_is_not_there():
 
 def test_everything_that_is_wrong_with_a_file_is_told():
     pods = [owned_object("a", priority="high"), owned_object("b", spec={"nodeName": 1})]
-    said = wrong("n1", objects=[node_object("n1"), *pods, {**budget_object(), "apiVersion": "policy/v1beta1"}])
+    said = wrong("n1", objects=[node_object("n1"), *pods, {**budget_object(), "apiVersion": "policy/v2"}])
     assert said.splitlines() == [
         'standard input: items[1] (Pod n/a): spec.priority: "high": must be an integer, not text',
         "standard input: items[2] (Pod n/b): spec.nodeName: 1: must be text, not an integer",
-        'standard input: items[3] (PodDisruptionBudget n/b): apiVersion: "policy/v1beta1": must be policy/v1',
+        'standard input: items[3] (PodDisruptionBudget n/b): apiVersion: "policy/v2": must be policy/v1',
     ]
 
 

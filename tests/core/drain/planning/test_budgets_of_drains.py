@@ -18,10 +18,16 @@ def holders(*objects, **more):
     ]
 
 
+def beta(budget):
+    return {**budget, "apiVersion": "policy/v1beta1"}
+
+
 FREE = {
     "another namespace": [web(), budget_object(namespace="other")],
     "another label": [web(labels={"app": "x"}), budget_object()],
     "no selector": [web(), {**budget_object(), "spec": {"minAvailable": 1}}],
+    "an empty selector of policy/v1beta1, which covers nothing": [web(), beta(budget_object(selector={}))],
+    "null selectors of policy/v1beta1": [web(), beta(budget_object(selector={"matchLabels": None}))],
     "a disruption is allowed": [web(), budget_object(allowed=1)],
     "one is allowed and three are covered": [web("a"), web("b"), web("c"), budget_object(allowed=1)],
     "finished": [web(phase="Succeeded"), budget_object()],
@@ -53,6 +59,7 @@ HELD = {
         [web("a", labels={}), web("z", namespace="o", labels={}), budget_object(selector={})],
         [("PodDisruptionBudget", "b", ["a"])],
     ),
+    "policy/v1beta1": ([web(), beta(budget_object())], [("PodDisruptionBudget", "b", ["p"])]),
     "an expression": (
         [web(), budget_object(selector={"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]})],
         [("PodDisruptionBudget", "b", ["p"])],

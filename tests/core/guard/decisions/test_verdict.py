@@ -179,6 +179,15 @@ def test_no_preparation_begins_for_an_eviction_that_a_budget_would_refuse():
     assert "begins to prepare" in message(deletion(), state(budget())), "a budget does not stop a DELETE"
 
 
+@pytest.mark.parametrize(
+    ("selector", "said"),
+    [({"matchLabels": {"app": "db"}}, "does not prepare yet: PodDisruptionBudget db: "), ({}, "begins to prepare")],
+)
+def test_a_budget_of_v1beta1_covers_nothing_by_an_empty_selector(selector, said):
+    beta = {**budget(), "apiVersion": "policy/v1beta1", "spec": {"selector": selector}}
+    assert said in message(eviction(), state(beta))
+
+
 def test_two_budgets_make_an_eviction_impossible_and_are_named():
     assert "PodDisruptionBudget a, b: several budgets" in message(eviction(), state(budget("a", 1), budget("b", 1)))
 
