@@ -33,7 +33,7 @@ WORKERS ?= $(shell n=$$(( 3 * $$(nproc) )); echo $$(( n > 12 ? 12 : n )))
 test: $(STAMP)  ## every test that this machine can run; each skip says why
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
-demo: $(STAMP)  ## a shop on three nodes, one of which goes down before your eyes (no root, under two minutes)
+demo: $(STAMP)  ## three nodes: one shuts down, one loses its power; a database is drained (no root, two minutes)
 	@$(BIN)/lastcall demo
 
 bench: $(STAMP)  ## measures; prints each target as met or missed

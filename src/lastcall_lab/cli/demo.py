@@ -13,7 +13,7 @@ from lastcall.aio import cancel_and_wait, wait_any
 from lastcall.errors import TimedOut
 
 
-@click.command("demo", short_help="A shop on three nodes, one of which goes down before your eyes.")
+@click.command("demo", short_help="Three nodes: one shuts down, one loses its power; a database is drained.")
 @click.option("--runtime", type=click.Choice(["processes", "containerd"]), default="processes", show_default=True)
 @click.option(
     "--logind",
@@ -27,7 +27,7 @@ def command(runtime: str, logind: str) -> None:
 
     At last the leader of a database is evicted, without the guard and with it.
 
-    The pods are real processes; the power button is not this machine's. A minute, and only a report stays, in a
+    The pods are real processes; the power button is not this machine's. It takes two minutes; only a report stays, in a
     temporary directory. With --runtime containerd (as root) or --logind private, one node with real containers, or
     with systemd-logind itself, goes down instead.
     """

@@ -146,6 +146,9 @@ class ClusterDemo:
 
     async def _run_shutdown(self) -> None:
         """The first act: a shutdown."""
+        self._view.show_text(
+            "three acts, two minutes: a node shuts down, a node loses its power, a database is drained"
+        )
         self._view.show_text("starting three nodes and a shop on them ...")
         await self._machines.wait_until_ready()
         await self._create_objects(self._client)
