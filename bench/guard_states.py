@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -23,10 +24,20 @@ STATES = (
     ("a: healthy", "kubectl delete", states.delete_leader, 1000),
     ("a: healthy", "kubectl drain", states.drain_leader, 1000),
     ("a: healthy", "rollout restart", states.roll, 1000),
-    ("b: replicas frozen", "kubectl delete", states.delete_while_replicas_are_frozen, LARGE),
-    ("c: one replica of two frozen", "kubectl delete", states.delete_one_member_short, LARGE),
-    ("d: grace 1 s, the end takes longer", "kubectl delete", states.delete_in_short_grace, LARGE),
-    ("e: leader and replica at once", "kubectl delete", states.delete_two_at_once, 1000),
+    ("b: replicas frozen", "kubectl delete", states.ask_while_replicas_are_frozen, LARGE),
+    ("c: one replica of two frozen", "kubectl delete", states.ask_one_member_short, LARGE),
+    ("d: grace 1 s, the end takes longer", "kubectl delete", states.ask_in_short_grace, LARGE),
+    ("e: leader and replica at once", "kubectl delete", states.ask_for_two_at_once, 1000),
+    *(
+        (state, by, partial(play, way=way), size)
+        for by, way in (("kubectl drain", states.KubectlDrain), ("rollout restart", states.RolloutRestart))
+        for state, play, size in (
+            ("b: replicas frozen", states.ask_while_replicas_are_frozen, LARGE),
+            ("c: one replica of two frozen", states.ask_one_member_short, LARGE),
+            ("e: leader and replica at once", states.ask_for_two_at_once, 1000),
+            ("d: grace 1 s, the end takes longer", states.ask_in_short_grace, LARGE),
+        )
+    ),
 )
 ETCD = ("c: one member of etcd frozen", "kubectl delete", states.delete_etcd_one_member_short, 1000)
 
@@ -103,7 +114,9 @@ class GuardStates:
 
     def _observe(self, application, play, size):
         try:
-            return states.observe(application, play, size=size)
+            observed = states.observe(application, play, size=size)
+            application.clear()
+            return observed
         except AssertionError as error:
             self._tell(str(error)[:2000])
             return None

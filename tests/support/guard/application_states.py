@@ -4,6 +4,7 @@ An application is a ``GuardedLab``. Without a guard the same is done, and what i
 """
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from support.guard.guarded_lab import wait
@@ -77,51 +78,132 @@ def roll(application):
     """Healthy: ``kubectl rollout restart``."""
     leader = application.leading_pod()
     application(f"rollout restart statefulset {application.name}")
-    said = application(f"rollout status statefulset {application.name} --timeout=180s")
+    said = application(f"rollout status statefulset {application.name} --timeout=240s")
     assert "complete" in said or "successfully" in said, said
     return Asked(leader, [said])
 
 
-def delete_while_replicas_are_frozen(application):
-    """All replicas are frozen; without a guard until the leader is gone."""
-    leader = application.leading_pod()
+class KubectlDelete:
+    """A person who deletes the pod, and asks again every second."""
+
+    options = ""
+
+    def ask(self, application, name):
+        """Asks for the member; what was answered."""
+        return application(f"delete pod {name} --wait=false {self.options}")
+
+    def choose(self, application):
+        """Whom to ask for."""
+        return application.leading_pod()
+
+    def finish(self, application):
+        """Nothing is left to be done when the member is gone."""
+
+    def shorten_grace(self, application):
+        """From now on a pod has one second to end."""
+        self.options = "--grace-period=1"
+
+
+class KubectlDrain(KubectlDelete):
+    """A person who drains the member's node, and begins again when kubectl gives up."""
+
+    def __init__(self):
+        self._cordoned = set()
+
+    def ask(self, application, name):
+        self._cordoned.add(node := application.find(name)["spec"]["nodeName"])
+        flags = "--ignore-daemonsets --delete-emptydir-data --force --timeout=6s"
+        return application(f"drain {node} {flags} {self.options}")
+
+    def finish(self, application):
+        for node in self._cordoned:
+            application(f"uncordon {node}")
+
+
+class RolloutRestart(KubectlDelete):
+    """The controller of the StatefulSet, which begins with the last pod and asks again by itself."""
+
+    def __init__(self):
+        self._is_begun = False
+
+    def ask(self, application, name):
+        if self._is_begun:
+            return ""
+        self._is_begun = True
+        return application(f"rollout restart statefulset {application.name}")
+
+    def choose(self, application):
+        return f"{application.name}-2"
+
+    def finish(self, application):
+        said = application(f"rollout status statefulset {application.name} --timeout=240s")
+        assert "complete" in said or "successfully" in said, said
+
+    def shorten_grace(self, application):
+        """The pods get their grace period when they are made: so all of them are replaced first."""
+        change = '{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":1}}}}'
+        application(f"patch statefulset {application.name} --type=merge -p {change}")
+        self.finish(application)
+        wait(application.is_whole, "all members")
+        wait(lambda: not application.held(), "release of the last place")
+
+
+def ask_while_replicas_are_frozen(application, way=KubectlDelete):
+    """All replicas are frozen; without a guard until the member is gone."""
+    asked_for = way()
+    name = asked_for.choose(application)
     application.freeze(*application.replica_pods())
     time.sleep(3)
-    return _ask_for(application, leader)
+    return _ask_for(application, name, asked_for)
 
 
-def delete_one_member_short(application):
+def ask_one_member_short(application, way=KubectlDelete):
     """One replica of two is frozen."""
-    leader = application.leading_pod()
+    asked_for = way()
+    name = asked_for.choose(application)
     application.freeze(application.replica_pods()[0])
     time.sleep(3)
-    return _ask_for(application, leader)
+    return _ask_for(application, name, asked_for)
 
 
-def delete_in_short_grace(application):
-    """The grace period is shorter than the shutdown takes: the leader's pod is killed in the midst of it."""
-    leader = application.leading_pod()
+def ask_in_short_grace(application, way=KubectlDelete):
+    """The grace period is shorter than the shutdown takes: the pod is killed in the midst of it."""
+    asked_for = way()
+    asked_for.shorten_grace(application)
+    name = asked_for.choose(application)
     application.slow_down(True)
     try:
-        return Asked(leader, application.delete_until_gone(leader, "--grace-period=1"))
+        return _ask_until_gone(application, Asked(name), asked_for)
     finally:
         application.slow_down(False)
 
 
-def delete_two_at_once(application):
-    """The leader and a replica in one request, several times; then until both have been replaced, one after the other."""
-    names = [application.leading_pod(), application.replica_pods()[0]]
-    asked = Asked(names[0])
-    before = {name: application.find(name)["metadata"]["uid"] for name in names}
+def ask_for_two_at_once(application, way=KubectlDelete):
+    """The leader and a replica at the same time, until both have been replaced, one after the other."""
+    ways = {application.leading_pod(): KubectlDelete(), application.replica_pods()[0]: way()}
+    if way is KubectlDrain:
+        ways = {name: KubectlDrain() for name in ways}
+    asked = Asked(next(iter(ways)))
+    before = {name: application.find(name)["metadata"]["uid"] for name in ways}
     end = time.monotonic() + 120
-    while left := [name for name in names if _uid(application, name) == before[name]]:
-        assert time.monotonic() < end, asked
-        asked.said.append(application(f"delete pod {' '.join(left)} --wait=false"))
-        gone = [pod for pod in application.pods().values() if "deletionTimestamp" in pod["metadata"]]
-        missing = 3 - len(application.pods())
-        asked.most_gone = max(asked.most_gone, len(gone) + missing)
-        time.sleep(0.5)
+    with ThreadPoolExecutor(len(ways)) as threads:
+        while left := [name for name in ways if _uid(application, name) == before[name]]:
+            assert time.monotonic() < end, asked
+            running = [threads.submit(ways[name].ask, application, name) for name in left]
+            while not all(one.done() for one in running):
+                asked.most_gone = max(asked.most_gone, _count_gone(application))
+                time.sleep(0.1)
+            asked.said += [one.result() for one in running]
+            asked.most_gone = max(asked.most_gone, _count_gone(application))
+            time.sleep(0.5)
+    for one in ways.values():
+        one.finish(application)
     return asked
+
+
+def _count_gone(application):
+    pods = application.pods().values()
+    return 3 - len([pod for pod in pods if "deletionTimestamp" not in pod["metadata"]])
 
 
 def _uid(application, name):
@@ -129,23 +211,40 @@ def _uid(application, name):
     return pod["metadata"]["uid"] if pod else ""
 
 
-def _ask_for(application, name, policy=""):
-    """Deletes a pod that is held; it goes when the application is mended. Without a guard, it goes at once."""
+def _ask_for(application, name, way, policy=""):
+    """Asks for a pod that is held; it goes when the application is mended. Without a guard, it goes at once."""
     asked, uid = Asked(name), _uid(application, name)
     end = time.monotonic() + (HELD_SECONDS if application.guarded else 60)
     while time.monotonic() < end and _uid(application, name) == uid:
-        pod = application.find(name)
-        if pod and "deletionTimestamp" not in pod["metadata"]:
-            asked.said.append(application(f"delete pod {name} --wait=false"))
+        _ask_once(application, asked, way)
         time.sleep(1)
     asked.held = application.held(policy).get(name, {})
     application.thaw()
-    if application.guarded:
-        asked.said += application.delete_until_gone(name, seconds=120)
+    if _uid(application, name) == uid:
+        _ask_until_gone(application, asked, way, uid)
+    else:
+        way.finish(application)
     return asked
+
+
+def _ask_until_gone(application, asked, way, uid=""):
+    uid = uid or _uid(application, asked.name)
+    end = time.monotonic() + 120
+    while _uid(application, asked.name) == uid:
+        assert time.monotonic() < end, asked
+        _ask_once(application, asked, way)
+        time.sleep(1)
+    way.finish(application)
+    return asked
+
+
+def _ask_once(application, asked, way):
+    pod = application.find(asked.name)
+    if pod and "deletionTimestamp" not in pod["metadata"] and (said := way.ask(application, asked.name)):
+        asked.said.append(said)
 
 
 def delete_etcd_one_member_short(application):
     """Of Patroni's etcd: one member of three is frozen, and another one is asked for. A quorum needs two."""
     application.freeze("etcd-2")
-    return _ask_for(application, "etcd-0", "etcd")
+    return _ask_for(application, "etcd-0", KubectlDelete(), "etcd")

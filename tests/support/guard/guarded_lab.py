@@ -69,7 +69,7 @@ class GuardedLab:
                 self("apply -f -", obj)
         for obj in objects:
             self("apply -f -", obj)
-        wait(self.is_whole, "all members")
+        wait(self.is_whole, "all members", 180)
         wait(lambda: self.guarded is False or "nobody" not in self.guard_leader(), "a guard that leads")
         return self
 
@@ -116,6 +116,9 @@ class GuardedLab:
     def leading_pod(self):
         """The name of the pod that takes the writes."""
         raise NotImplementedError
+
+    def clear(self):
+        """Removes what clients have written, if a replacement has to copy it: the next state does not need it."""
 
     def replica_pods(self):
         """The names of the others."""

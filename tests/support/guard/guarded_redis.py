@@ -28,6 +28,10 @@ class GuardedRedis(GuardedLab):
         [master] = self.masters()
         return next(name for name, pod in self.pods().items() if pod["status"].get("podIP") == master)
 
+    def clear(self):
+        [master] = self.masters()
+        redis_set.ask(master, "flushall", seconds=30.0)
+
     def client(self, size=1):
         """A client that writes values of so many bytes."""
         return redis_set.RedisWriter(self.peers, size=size)

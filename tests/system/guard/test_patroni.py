@@ -44,7 +44,7 @@ def test_a_roll_of_the_stateful_set_needs_nobody(patroni):
 
 
 def test_while_its_replicas_are_frozen_the_leader_is_held_and_a_person_is_told(patroni):
-    found = states.observe(patroni, states.delete_while_replicas_are_frozen, size=50_000)
+    found = states.observe(patroni, states.ask_while_replicas_are_frozen, size=50_000)
     assert "TooManyRequests" in found.asked.said[1]
     assert found.asked.held["state"] in ("Unhealthy", "Stalled")
     assert "no answer" in found.asked.held["message"]
@@ -53,7 +53,7 @@ def test_while_its_replicas_are_frozen_the_leader_is_held_and_a_person_is_told(p
 
 
 def test_one_member_short_the_leader_is_held_and_a_person_is_told(patroni):
-    found = states.observe(patroni, states.delete_one_member_short)
+    found = states.observe(patroni, states.ask_one_member_short)
     assert any("its application is short of members already" in one for one in found.asked.said)
     assert found.asked.held["state"] == "Unhealthy"
     assert found.lost == 0
@@ -68,13 +68,13 @@ def test_with_one_member_of_its_etcd_away_another_one_is_held(patroni):
 
 
 def test_a_leader_that_would_be_killed_in_its_shutdown_leads_no_more(patroni):
-    found = states.observe(patroni, states.delete_in_short_grace, size=50_000)
+    found = states.observe(patroni, states.ask_in_short_grace, size=50_000)
     assert "denied the request" in found.asked.said[0]
     assert patroni.leading_pod() != found.asked.name
     assert found.lost == 0
 
 
 def test_two_members_that_are_asked_for_at_once_never_go_together(patroni):
-    found = states.observe(patroni, states.delete_two_at_once)
+    found = states.observe(patroni, states.ask_for_two_at_once)
     assert found.asked.most_gone == 1
     assert found.lost == 0

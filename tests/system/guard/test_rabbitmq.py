@@ -6,7 +6,7 @@ from support.guard.guarded_lab import wait
 from support.guard.guarded_rabbitmq import GuardedRabbitmq, why_not
 
 pytestmark = [
-    pytest.mark.timeout(270),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(bool(why_not()), reason=why_not()),
 ]
 
