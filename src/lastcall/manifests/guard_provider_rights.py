@@ -16,9 +16,10 @@ _EXEC: Final = (
     "!object.spec.provider.exists(name, name in ['exec', 'rabbitmq']) || authorizer.group('').resource('pods').subresource('exec')"
     ".namespace(object.metadata.namespace).check('create').allowed()"
 )
+# The type is asked first: of a Secret that is no mapping, has() is an error by the specification of CEL.
 _SECRETS: Final = (
     "object.spec.provider.all(provider, dyn(object.spec.provider[provider]).all(field, !field.endsWith('Secret') ||"
-    " !has(dyn(object.spec.provider[provider])[field].name) || authorizer.group('').resource('secrets')"
+    " type(dyn(object.spec.provider[provider])[field]) != map || !has(dyn(object.spec.provider[provider])[field].name) || authorizer.group('').resource('secrets')"
     ".namespace(object.metadata.namespace).name(string(dyn(object.spec.provider[provider])[field].name))"
     ".check('get').allowed()))"
 )

@@ -138,5 +138,12 @@ def test_a_secret_only_from_who_may_read_it(shop):
     assert "created" in shop.write({"redis-sentinel": sentinel}, "sentinel")
 
 
+@pytest.mark.parametrize("value", ["auth", ["auth"], None, 7])
+def test_a_secret_that_is_no_mapping_is_admitted_and_the_condition_says_so(shop, value):
+    """No Secret is named, so none is read; CEL's own error would tell nobody what is wrong."""
+    name = f"no-mapping-{type(value).__name__.lower()}"
+    assert "created" in shop.write({"redis": {"passwordSecret": value}}, name)
+
+
 def test_a_provider_that_needs_no_rights_is_for_everybody(shop):
     assert "created" in shop.write({"redis": {"port": 6379}}, "plain")

@@ -130,7 +130,7 @@ validations:
 - expression: '!object.spec.provider.exists(name, name in [''exec'', ''rabbitmq'']) || authorizer.group('''').resource(''pods'').subresource(''exec'').namespace(object.metadata.namespace).check(''create'').allowed()'
   message: 'spec.provider: whoever has commands run (exec, rabbitmq) must have the right to create pods/exec in this namespace'
   reason: Forbidden
-- expression: object.spec.provider.all(provider, dyn(object.spec.provider[provider]).all(field, !field.endsWith('Secret') || !has(dyn(object.spec.provider[provider])[field].name) || authorizer.group('').resource('secrets').namespace(object.metadata.namespace).name(string(dyn(object.spec.provider[provider])[field].name)).check('get').allowed()))
+- expression: object.spec.provider.all(provider, dyn(object.spec.provider[provider]).all(field, !field.endsWith('Secret') || type(dyn(object.spec.provider[provider])[field]) != map || !has(dyn(object.spec.provider[provider])[field].name) || authorizer.group('').resource('secrets').namespace(object.metadata.namespace).name(string(dyn(object.spec.provider[provider])[field].name)).check('get').allowed()))
   message: 'spec.provider: whoever names a Secret must have the right to get it in this namespace'
   reason: Forbidden
 {{- end }}

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from lastcall.guard.decisions.policy_conditions import find_fault
 from lastcall.model.duration import format_elapsed
 from lastcall.model.foreign_text import plain_text
 from lastcall.model.guard_config import GuardConfig
@@ -29,12 +30,18 @@ def describe_hold(
     if front:
         what = _describe_front(front)
     elif held is None or held.state is PreparationState.RELEASED:
-        what = f"its application does not prepare yet: {budget}" if budget else "its application begins to prepare"
+        what = _describe_beginning(policy, budget)
     else:
         what = _describe_state(held)
     figures = "" if held is None or front else _describe_figures(held, policy)
     more = config.format_command(policy=policy.name, namespace=pod.metadata.namespace, pod=pod.metadata.name)
     return f"pod {pod.key} is held by GuardPolicy {policy.name}: {what}{figures}; see: {more}"
+
+
+def _describe_beginning(policy: GuardPolicy, budget: str) -> str:
+    if fault := find_fault(policy):
+        return f"the guard cannot follow this policy: {plain_text(fault)[:MOST_MESSAGE]}"
+    return f"its application does not prepare yet: {budget}" if budget else "its application begins to prepare"
 
 
 def _describe_front(front: Sequence[HeldPod]) -> str:

@@ -2,10 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from msgspec.structs import replace
 
-from lastcall.guard.decisions.policy_conditions import accepted_condition
-from lastcall.model.guard_policy import GuardPolicy, GuardPolicyMeta, GuardSpec, GuardStatus
+from lastcall.guard.decisions.policy_conditions import accepted_condition, find_fault
+from lastcall.model.guard_policy import GuardPolicy, GuardPolicyMeta, GuardSpec, GuardStatus, HoldLimitAction
 
 NOW = datetime(2026, 11, 28, 12, 0, tzinfo=UTC)
 POLICY = GuardPolicy(metadata=GuardPolicyMeta(name="db", generation=3), spec=GuardSpec(provider={"redis": {}}))
@@ -36,3 +37,19 @@ def test_another_generation_is_another_word():
     good = accepted_condition(POLICY, [], NOW)
     newer = replace(with_condition(good), metadata=replace(POLICY.metadata, generation=4))
     assert accepted_condition(newer, [], NOW).observed_generation == 4
+
+
+def test_a_fault_is_that_of_the_policy_as_it_is_now():
+    bad = with_condition(accepted_condition(POLICY, ["another fault"], NOW))
+    assert find_fault(bad) == "another fault"
+    assert find_fault(replace(bad, metadata=replace(POLICY.metadata, generation=4))) == "", "it was changed since"
+    assert find_fault(with_condition(accepted_condition(POLICY, [], NOW))) == ""
+    assert find_fault(POLICY) == "", "nobody has looked yet"
+
+
+@pytest.mark.parametrize("field", ["on_limit", "on_unreachable"])
+def test_allow_without_a_limit_is_said_to_have_no_effect(field):
+    allowing = replace(POLICY, spec=replace(POLICY.spec, **{field: HoldLimitAction.ALLOW}))
+    assert "without holdLimit" in accepted_condition(allowing, [], NOW).message
+    limited = replace(allowing, spec=replace(allowing.spec, hold_limit="5m"))
+    assert accepted_condition(limited, [], NOW).message == "the guard follows it"

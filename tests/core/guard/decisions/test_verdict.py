@@ -179,6 +179,22 @@ def test_no_preparation_begins_for_an_eviction_that_a_budget_would_refuse():
     assert "begins to prepare" in message(deletion(), state(budget())), "a budget does not stop a DELETE"
 
 
+@BOTH
+def test_a_policy_that_cannot_be_followed_says_so_at_the_first_request(ask):
+    """Nothing is prepared for it, so "begins to prepare" would have a person wait for ever."""
+    fault = "spec.provider.redis.prt: 6379: unknown field, did you mean port?"
+    wrong = policy()
+    condition = {
+        "type": "Accepted",
+        "status": "False",
+        "reason": "Invalid",
+        "message": fault,
+        "lastTransitionTime": at(-60),
+    }
+    wrong["status"]["conditions"] = [condition]
+    assert f"the guard cannot follow this policy: {fault}; see: " in message(ask(), state(wrong))
+
+
 @pytest.mark.parametrize(
     ("selector", "said"),
     [({"matchLabels": {"app": "db"}}, "does not prepare yet: PodDisruptionBudget db: "), ({}, "begins to prepare")],
