@@ -17,17 +17,22 @@ class GuardChoice(Facts, frozen=True):
 
 
 def choose_policy(pod: Pod, facts: GuardFacts) -> GuardChoice:
-    """The policy that the pod's annotation names, else the first by name that selects the pod."""
+    """The policy that the pod's annotation names, else the first by name that selects the pod.
+
+    An annotation that names no policy takes no pod from those that select it: a misspelt name must not end a hold.
+    """
     namespace = pod.metadata.namespace
     if not facts.config.may_guard(namespace) or not _is_enabled(facts.namespaces.get(namespace)):
         return GuardChoice()
     policies = sorted((one for one in facts.policies if one.metadata.namespace == namespace), key=lambda one: one.name)
     named = (pod.metadata.annotations or {}).get(GUARD_ANNOTATION)
-    if named:
-        found = next((one for one in policies if one.name == named), None)
-        missing = f"annotation {GUARD_ANNOTATION} of pod {pod.key} names GuardPolicy {named!r}, which does not exist"
-        return GuardChoice(policy=found, warnings=() if found else (missing,))
-    return _first_selecting(pod, policies)
+    if found := next((one for one in policies if one.name == named), None):
+        return GuardChoice(policy=found)
+    choice = _first_selecting(pod, policies)
+    if not named:
+        return choice
+    missing = f"annotation {GUARD_ANNOTATION} of pod {pod.key} names GuardPolicy {named!r}, which does not exist"
+    return GuardChoice(policy=choice.policy, warnings=(missing, *choice.warnings))
 
 
 def _is_enabled(namespace: GuardedNamespace | None) -> bool:

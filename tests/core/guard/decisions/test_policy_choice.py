@@ -59,8 +59,17 @@ def test_an_annotation_names_the_policy(ask):
 @BOTH
 def test_an_annotation_that_names_no_policy_guards_nothing_and_says_so(ask):
     review, more = ask_for(ask, pod(annotations={"lastcall.dev/guard": "typo"}))
-    response = answer(review, state(*more))["response"]
+    response = answer(review, state(*more, without=["GuardPolicy"]))["response"]
     assert response["allowed"]
+    assert "names GuardPolicy 'typo', which does not exist" in response["warnings"][0]
+
+
+@BOTH
+def test_an_annotation_that_names_no_policy_does_not_end_the_hold_of_one_that_selects_the_pod(ask):
+    review, more = ask_for(ask, pod(annotations={"lastcall.dev/guard": "typo"}))
+    response = answer(review, state(*more))["response"]
+    assert not response["allowed"]
+    assert "is held by GuardPolicy db" in response["status"]["message"]
     assert "names GuardPolicy 'typo', which does not exist" in response["warnings"][0]
 
 
