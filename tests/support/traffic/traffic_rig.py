@@ -172,12 +172,14 @@ class TrafficRig:
         )
 
     async def learn_settle_time(self):
-        """What the agents' pages tell now."""
+        """What the agents' pages tell now, when all of them have told: on a busy machine some answer too late."""
         client, authority = self.lab.client, self.lab.plane.authority.decode()
         nodes = [await client.get(NODES.with_shape(DrainNode), name) for name in self.nodes]
         agents = [AgentAddress(node.name, node.internal_address) for node in nodes]
         async with open_traffic_watch(client, CLOCK, Random(1), agents, authority=authority) as watch:
-            await watch.begin([], [ProxyNode(name, True) for name in self.nodes])
+            async with asyncio.timeout(90):
+                while watch.settle_time.source != f"the kube-proxies of {len(self.nodes)} nodes":
+                    await watch.begin([], [ProxyNode(name, True) for name in self.nodes])
             return watch.settle_time
 
     async def hold_by_policy(self, *, more=0):
