@@ -179,13 +179,10 @@ class GuardProgram:
         loop, stopped = asyncio.get_running_loop(), asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stopped.set)
-        try:
-            await wait_first(self._drain_after(stopped), self.run_until_cancelled())
-        finally:
-            self._http.close()
+        await wait_first(self._drain_after(stopped), self.run_until_cancelled())
 
     async def run_until_cancelled(self) -> None:
-        """Runs until cancelled, then releases the leader election lease."""
+        """Runs until cancelled, then releases the leader election lease, and closes its connections."""
         host, port = self._settings.webhook
         try:
             await self._certificate.load()
@@ -197,6 +194,7 @@ class GuardProgram:
             raise LastcallError(f"--webhook-bind-address {host}:{port}: {error.strerror or error}") from error
         finally:
             self._server.close()
+            self._http.close()
 
     async def _drain_after(self, stopped: asyncio.Event) -> None:
         await stopped.wait()
