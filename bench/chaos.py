@@ -5,14 +5,15 @@ import time
 
 from figures import Figures, Row
 
-from lastcall_lab.simulation import chaos, failover_chaos, kubelet_chaos
+from lastcall_lab.simulation import chaos, drain_chaos, failover_chaos, kubelet_chaos
 from lastcall_lab.simulation.report import text
 from lastcall_lab.simulation.runner import run_rehearsals
-from lastcall_lab.simulation.shipped_scenarios import CHAOS, FAILOVER_CHAOS, KUBELET_CHAOS
+from lastcall_lab.simulation.shipped_scenarios import CHAOS, DRAIN_CHAOS, FAILOVER_CHAOS, KUBELET_CHAOS
 from lastcall_lab.simulation.tally import OutcomeTally
 
-STORIES = {CHAOS: chaos, FAILOVER_CHAOS: failover_chaos, KUBELET_CHAOS: kubelet_chaos}
+STORIES = {CHAOS: chaos, FAILOVER_CHAOS: failover_chaos, KUBELET_CHAOS: kubelet_chaos, DRAIN_CHAOS: drain_chaos}
 SEEDS = 5000
+FEWER_SEEDS = {DRAIN_CHAOS: 3000}
 TOLD = 250
 
 
@@ -21,7 +22,7 @@ class Chaos:
 
     def __init__(self, name, *, quick, tell):
         self._name = name
-        self._seeds = 4 if quick else SEEDS
+        self._seeds = 4 if quick else FEWER_SEEDS.get(name, SEEDS)
         self._tell = tell
         self._tally = OutcomeTally(name, STORIES[name].VERBS)
 

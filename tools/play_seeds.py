@@ -2,7 +2,7 @@
 
     python tools/play_seeds.py SCENARIO SEEDS
 
-Plays the seeds 1 to SEEDS of ``chaos``, ``failover-chaos``, ``kubelet-chaos``, or of a scenario that is a file or has the name of one that
+Plays the seeds 1 to SEEDS of ``chaos``, ``failover-chaos``, ``kubelet-chaos``, ``drain-chaos``, or of a scenario that is a file or has the name of one that
 lastcall ships. Prints the seed and the promise, or nothing if no promise is broken. An exception, and a seed that does
 not end, count as broken promises too. The packages come from PYTHONPATH.
 """
@@ -14,11 +14,11 @@ from functools import partial
 from types import FrameType
 from typing import NoReturn
 
-from lastcall_lab.simulation import chaos, failover_chaos, kubelet_chaos
+from lastcall_lab.simulation import chaos, drain_chaos, failover_chaos, kubelet_chaos
 from lastcall_lab.simulation.runner import run_rehearsal, same_scenario, silence_loggers
 from lastcall_lab.simulation.scenario import Scenario
 from lastcall_lab.simulation.scenario_text.reader import read_scenario
-from lastcall_lab.simulation.shipped_scenarios import CHAOS, FAILOVER_CHAOS, KUBELET_CHAOS, scenario_text
+from lastcall_lab.simulation.shipped_scenarios import CHAOS, DRAIN_CHAOS, FAILOVER_CHAOS, KUBELET_CHAOS, scenario_text
 
 MOST_SECONDS = 20.0
 """CPU time after which a seed counts as one that does not end; most take one second."""
@@ -27,6 +27,7 @@ GENERATORS = {
     CHAOS: chaos.generate_scenario,
     FAILOVER_CHAOS: failover_chaos.generate_scenario,
     KUBELET_CHAOS: kubelet_chaos.generate_scenario,
+    DRAIN_CHAOS: drain_chaos.generate_scenario,
 }
 
 

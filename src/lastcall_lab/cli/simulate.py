@@ -50,7 +50,7 @@ def command(
     """A cluster in virtual time: what happens to its workloads when nodes go down, and whether what must hold holds.
 
     SCENARIO is a YAML file, - for standard input, or the name of a scenario that comes with lastcall; in chaos,
-    failover-chaos and kubelet-chaos each seed has other workloads, shutdowns and faults. Control plane, kubelets and
+    failover-chaos, kubelet-chaos and drain-chaos each seed has other workloads, shutdowns and faults. Control plane, kubelets and
     agents are the lab's and lastcall's own; minutes pass in milliseconds, and nothing of this machine is touched.
 
     Exit code 1 if an expectation of the scenario, or one of lastcall's promises, is broken; 2 if the scenario is wrong.
@@ -113,13 +113,16 @@ class _RandomStory(NamedTuple):
 
 def _random_stories() -> "Mapping[str, _RandomStory]":
     """The random scenarios by name."""
-    from lastcall_lab.simulation import chaos, failover_chaos, kubelet_chaos
-    from lastcall_lab.simulation.shipped_scenarios import CHAOS, FAILOVER_CHAOS, KUBELET_CHAOS
+    from lastcall_lab.simulation import chaos, drain_chaos, failover_chaos, kubelet_chaos
+    from lastcall_lab.simulation.shipped_scenarios import CHAOS, DRAIN_CHAOS, FAILOVER_CHAOS, KUBELET_CHAOS
 
-    return {
-        name: _RandomStory(one.generate_scenario, one.VERBS, one.DESCRIPTION)
-        for name, one in ((CHAOS, chaos), (FAILOVER_CHAOS, failover_chaos), (KUBELET_CHAOS, kubelet_chaos))
+    stories = {
+        CHAOS: chaos,
+        FAILOVER_CHAOS: failover_chaos,
+        KUBELET_CHAOS: kubelet_chaos,
+        DRAIN_CHAOS: drain_chaos,
     }
+    return {name: _RandomStory(one.generate_scenario, one.VERBS, one.DESCRIPTION) for name, one in stories.items()}
 
 
 def _read_own_cluster(own: OwnCluster) -> "RecordedState | None":

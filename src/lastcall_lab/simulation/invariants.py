@@ -1,6 +1,6 @@
 """The invariants of lastcall, checked against the ground truth of a run (pure)."""
 
-from lastcall_lab.simulation.rules import beside_kubelet, fencing, machines, overruns, pods, terminations
+from lastcall_lab.simulation.rules import beside_kubelet, drains, fencing, machines, overruns, pods, terminations
 from lastcall_lab.simulation.rules.base import Invariant, InvariantViolation, RunRecord
 from lastcall_lab.simulation.rules.run_facts import RunFacts
 
@@ -16,6 +16,7 @@ def find_violations(run: RunRecord) -> list[InvariantViolation]:
         *machines.find_violations(facts),
         *overruns.find_violations(facts),
         *beside_kubelet.find_violations(facts),
+        *drains.find_violations(run),
         *fencing.find_violations(run),
         *(InvariantViolation(run.end, Invariant.WRITES, what) for what in run.lost),
         *(InvariantViolation(run.end, Invariant.ENDS, what) for what in run.left),

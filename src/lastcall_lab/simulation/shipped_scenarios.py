@@ -16,6 +16,9 @@ FAILOVER_CHAOS = "failover-chaos"
 KUBELET_CHAOS = "kubelet-chaos"
 """Another one, of the agent beside a kubelet (``kubelet_chaos.generate_scenario``)."""
 
+DRAIN_CHAOS = "drain-chaos"
+"""Another one, of ``lastcall drain`` (``drain_chaos.generate_scenario``)."""
+
 _DIRECTORY = Path(__file__).parent / "scenarios"
 
 
@@ -30,7 +33,7 @@ def scenario_text(scenario: str) -> bytes:
     try:
         return read_file(known.get(scenario, Path(scenario)), CONFIG_BYTES)
     except FileNotFoundError as error:
-        names = [*known, CHAOS, FAILOVER_CHAOS, KUBELET_CHAOS]
+        names = [*known, CHAOS, FAILOVER_CHAOS, KUBELET_CHAOS, DRAIN_CHAOS]
         close = get_close_matches(scenario, names, n=1)
         meant = f'; did you mean "{close[0]}"?' if close else ""
         rule = f"neither a file nor one of the shipped scenarios, {', '.join(names)}{meant}"

@@ -89,6 +89,35 @@ class Noted(NamedTuple, Generic[T]):
     what: T
 
 
+class PodState(NamedTuple):
+    """What the API server has of a pod, and the process that wrote it. ``is_evicted``: by the Eviction API."""
+
+    uid: str
+    name: str
+    app: str
+    node: str
+    is_ready: bool
+    is_evicted: bool
+    is_ending: bool
+    is_gone: bool
+    by: str
+
+
+class CordonState(NamedTuple):
+    """Of a Node, and the process that wrote it. ``claims_cordon``: what the mark of a drain says; None: it has none."""
+
+    is_cordoned: bool
+    claims_cordon: bool | None
+    by: str
+
+
+class LeaseState(NamedTuple):
+    """Who has a node by its Lease of drains; empty: nobody."""
+
+    holder: str
+    by: str
+
+
 class NodeNotice(NamedTuple):
     """What others make of a machine, in words: the control plane of its node, an administrator who drains it."""
 
@@ -150,6 +179,11 @@ class Truth:
         self.job_failures: list[Noted[JobFailures]] = []
         self.clear_network: list[Noted[bool]] = []
         """Whether there was no fault between any program and the API server."""
+        self.pod_states: list[Noted[PodState]] = []
+        """Each change of a pod, by uid; this and the next two if there are drains."""
+        self.cordon_states: list[Noted[CordonState]] = []
+        self.leases: list[Noted[LeaseState]] = []
+        """Of drains, by node."""
         self.mistakes: list[str] = []
         """Programs that have ended by a mistake of their own, in words."""
         self.listeners: list[Callable[[ContainerEvent | MachineEvent], None]] = []
@@ -240,6 +274,18 @@ class Truth:
         """The network to the API server, and the server itself, are without a fault, or not."""
         if not self.clear_network or self.clear_network[-1].what != clear:
             self.clear_network.append(Noted(self._clock.boottime(), "", clear))
+
+    def record_pod_state(self, state: PodState) -> None:
+        """A pod has become another."""
+        self.pod_states.append(Noted(self._clock.boottime(), state.uid, state))
+
+    def record_cordon_state(self, node: str, state: CordonState) -> None:
+        """A Node is cordoned, or marked by a drain, or not any more."""
+        self.cordon_states.append(Noted(self._clock.boottime(), node, state))
+
+    def record_lease(self, node: str, state: LeaseState) -> None:
+        """A drain has written the Lease of a node."""
+        self.leases.append(Noted(self._clock.boottime(), node, state))
 
     def record_mistake(self, what: str) -> None:
         """A program has ended as it never should."""

@@ -56,6 +56,7 @@ def test_what_comes_with_lastcall_is_listed():
         "chaos",
         "failover-chaos",
         "kubelet-chaos",
+        "drain-chaos",
     ]
 
 

@@ -1,6 +1,6 @@
-"""One seed of a random story that prints everything that happens, for ``test_chaos`` and ``test_kubelet_chaos``.
+"""One seed of a random story that prints everything that happens, for the tests of these.
 
-As a program (``python -m support.simulation.repeatable_chaos SEED [kubelet]``), so that it can be run with another hash seed and another
+As a program (``python -m support.simulation.repeatable_chaos SEED [kubelet|drain]``), so that it can be run with another hash seed and another
 Python. After every step of the loop, every request and every piece of a watch come the truth and what was measured.
 """
 
@@ -10,7 +10,7 @@ import msgspec
 from support.virtual_time.repeatable_cluster import Told
 
 from lastcall_lab import virtual
-from lastcall_lab.simulation import chaos, kubelet_chaos
+from lastcall_lab.simulation import chaos, drain_chaos, kubelet_chaos
 from lastcall_lab.simulation.control_plane import SimulatedControlPlane
 from lastcall_lab.simulation.outcome_builder import build_outcome
 from lastcall_lab.simulation.rehearsal import Rehearsal
@@ -29,7 +29,7 @@ async def play(seed, story):
 
 def main():
     silence_loggers()
-    story = kubelet_chaos if "kubelet" in sys.argv else chaos
+    story = {"kubelet": kubelet_chaos, "drain": drain_chaos}.get(sys.argv[-1], chaos)
     trace, said, found = virtual.run(play(int(sys.argv[1]), story), steps=True, listen=sys.stdout.write)
     for one in said:
         sys.stdout.write(f"{one}\n")

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -20,13 +21,14 @@ from lastcall.drain.planning.drain_case import DrainCase, build_case
 from lastcall.drain.planning.pod_filters import FilterFacts, FilterFate
 from lastcall.errors import AlreadyExists, LastcallError
 from lastcall.model.base import Facts
-from lastcall.model.drain_limits import DrainLimits
+from lastcall.model.drain_limits import DrainLimits, TimeoutPolicy
 from lastcall.model.drain_settings import DrainSettings
 from lastcall.model.node_ownership import OwnershipClaim
 from lastcall.names import DRAINS_NAMESPACE
 from lastcall.ports.node import Clock
 from lastcall_lab.apiserver.values.request import ADMIN
 from lastcall_lab.simulation.control_plane import SimulatedControlPlane
+from lastcall_lab.simulation.drains.drain_log import record_drain_facts
 from lastcall_lab.simulation.drains.drain_notices import DrainNotices
 from lastcall_lab.simulation.seeds import random_of
 from lastcall_lab.simulation.truth import Truth
@@ -56,7 +58,8 @@ class DrainProcess:
         self.name = f"{DRAIN}-{number}"
         self.is_over = False
         """Whether it has ended by itself."""
-        self._command, self._plane, self._clock, self._truth, self._seed = command, plane, clock, truth, seed
+        self.command = command
+        self._plane, self._clock, self._truth, self._seed = plane, clock, truth, seed
         self._lives = 0
         self.process = VirtualProcess(self.name)
         self.process.kill()
@@ -84,7 +87,7 @@ class DrainProcess:
         moment = datetime.fromtimestamp(self._clock.wall(), UTC)
         facts = (await DrainFactsReader(client).read()).facts
         known = {node.name for node in facts.nodes}
-        names = [name for name in self._command.nodes if name in known]
+        names = [name for name in self.command.nodes if name in known]
         case = build_case(facts, names, _SETTINGS, moment)
         if refused := [one for one in case.judged if one.verdict.fate is FilterFate.REFUSE]:
             self._tell(f"lastcall drains nothing: {refused[0].pod.key}: {refused[0].verdict.why}")
@@ -107,7 +110,7 @@ class DrainProcess:
         )
         progress = tuple(NodeProgress(name=name) for name in names)
         return DrainRun(
-            DrainCourse(settings=_SETTINGS, limits=self._command.limits, nodes=progress),
+            DrainCourse(settings=_SETTINGS, limits=self.command.limits, nodes=progress),
             case.nodes,
             parts,
             writer=NodeWriter(cluster, new_mark(me, "admin", "", clock.wall()), clock),
@@ -115,7 +118,7 @@ class DrainProcess:
         )
 
     def _tell(self, text: str) -> None:
-        for node in self._command.nodes:
+        for node in self.command.nodes:
             self._truth.record_notice(node, text)
 
 
@@ -125,14 +128,24 @@ class SimulatedDrains:
     def __init__(self, plane: SimulatedControlPlane, clock: Clock, truth: Truth, seed: str) -> None:
         self._plane, self._clock, self._truth, self._seed = plane, clock, truth, seed
         self.all: list[DrainProcess] = []
+        self._begun = 0.0
+        """When the first command was given."""
 
     async def begin(self, command: DrainCommand) -> None:
         """Gives a command. The namespace of its Leases, which an installation brings, is there."""
         with contextlib.suppress(AlreadyExists):
             await self._plane.admin.create(NAMESPACES, {"metadata": {"name": DRAINS_NAMESPACE}})
+        if not self.all:
+            self._begun = self._clock.boottime()
+            record_drain_facts(self._plane.server.store, self._truth)
         made = DrainProcess(len(self.all) + 1, command, self._plane, self._clock, self._truth, self._seed)
         self.all.append(made)
         made.start()
+
+    def deletes_from(self, drain: DrainProcess) -> float:
+        """When its time may be over at the earliest: what earlier drains of a node took counts. Infinite: never."""
+        limits = drain.command.limits
+        return math.inf if limits.on_timeout is TimeoutPolicy.STOP else self._begun + limits.timeout
 
     @property
     def under_way(self) -> Sequence[DrainProcess]:

@@ -8,14 +8,17 @@ from enum import Enum
 from lastcall.model.pods import Pod
 from lastcall.model.shutdown import PhasePlan
 from lastcall_lab.simulation.rules.arithmetic import DEFAULT_GRACE
-from lastcall_lab.simulation.scenario import FailoverSettings
+from lastcall_lab.simulation.scenario import FailoverSettings, ScenarioWorkload
 from lastcall_lab.simulation.truth import (
     ContainerEvent,
+    CordonState,
     FenceOrder,
     JobFailures,
+    LeaseState,
     MachineEvent,
     NodeObjectState,
     Noted,
+    PodState,
     TerminationRequest,
 )
 from lastcall_lab.volumes.volume_events import VolumeEvent
@@ -50,6 +53,10 @@ class Invariant(Enum):
     KUBELET_BACK = "the kubelet is always started again"
     UNDONE = "a node says of a shutdown what is so, and nothing afterwards"
     TRAFFIC = "no SIGTERM while Services send traffic, within the wait for that"
+    BUDGET = "no drain takes more pods than a budget allows"
+    ONE_OWNER = "no drain removes a pod of a node that it does not own"
+    FOREIGN_POD = "no drain removes a pod of other nodes, or of a DaemonSet"
+    CORDON = "no drain takes back or claims the cordon of others"
     JOB = "no Job counts a pod as failed that a shutdown has ended, if its policy ignores that"
 
 
@@ -60,6 +67,14 @@ class InvariantViolation:
     at: float
     rule: Invariant
     what: str
+
+
+@dataclass(frozen=True)
+class DrainTold:
+    """What a drain was told: its nodes, and from when on it may delete past budgets at the earliest."""
+
+    nodes: Sequence[str]
+    deletes_from: float = NEVER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +114,12 @@ class RunRecord:
     endpoints: Sequence[Noted[bool]] = ()
     job_failures: Sequence[Noted[JobFailures]] = ()
     clear_network: Sequence[Noted[bool]] = ()
+    drains: Mapping[str, DrainTold] = field(default_factory=dict)
+    """By the names of their processes; if there are none, the next four are empty."""
+    workloads: Sequence[ScenarioWorkload] = ()
+    pod_states: Sequence[Noted[PodState]] = ()
+    cordon_states: Sequence[Noted[CordonState]] = ()
+    leases: Sequence[Noted[LeaseState]] = ()
     traffic: float = TRAFFIC_SECONDS
     """The longest wait for Services, in seconds (``traffic.limitSeconds``)."""
 

@@ -1,0 +1,125 @@
+"""The rules about drains, each just kept and just broken."""
+
+import pytest
+
+from lastcall_lab.simulation.rules.base import DrainTold, Invariant, RunRecord
+from lastcall_lab.simulation.rules.drains import find_violations, unavailable_pods
+from lastcall_lab.simulation.scenario import ScenarioWorkload, ScenarioWorkloadKind
+from lastcall_lab.simulation.truth import CordonState, LeaseState, Noted, PodState
+
+
+def workload(kind=ScenarioWorkloadKind.DEPLOYMENT, name="web", **more):
+    return ScenarioWorkload(kind=kind, name=name, **more)
+
+
+WEB = workload(replicas=3, max_unavailable="1")
+
+
+def pod(at, uid, by="", app="web", node="node-1", ready=True, ending=False, gone=False, evicted=False):
+    return Noted(at, uid, PodState(uid, uid, app, node, ready, evicted, ending, gone, by))
+
+
+def there(*uids, **more):
+    return [pod(0, uid, **more) for uid in uids]
+
+
+def removed(at, uid, by="drain-1", **more):
+    return pod(at, uid, by, ending=True, **more)
+
+
+OWNED = [Noted(0.0, "node-1", LeaseState("drain-1-1", "drain-1"))]
+
+
+def broken(*states, workloads=(WEB,), leases=OWNED, cordons=(), deletes_from=float("inf"), nodes=("node-1",)):
+    told = {name: DrainTold(nodes, deletes_from) for name in ("drain-1", "drain-2")}
+    run = RunRecord(
+        happenings=(),
+        powers=(),
+        records=(),
+        pods={},
+        end=100.0,
+        drains=told,
+        workloads=workloads,
+        pod_states=states,
+        leases=leases,
+        cordon_states=cordons,
+    )
+    return [one.rule for one in find_violations(run)]
+
+
+def test_a_budget_of_one_lets_one_go_until_another_is_ready():
+    assert broken(*there("a", "b", "c"), removed(1, "a")) == []
+    assert broken(*there("a", "b", "c"), removed(1, "a"), removed(2, "b")) == [Invariant.BUDGET]
+    ready = pod(1.5, "d", node="node-2")
+    assert broken(*there("a", "b", "c"), removed(1, "a"), ready, removed(2, "b")) == []
+    starts = pod(1.5, "d", node="node-2", ready=False)
+    assert broken(*there("a", "b", "c"), removed(1, "a"), starts, removed(2, "b")) == [Invariant.BUDGET]
+
+
+def test_a_pod_that_was_not_ready_uses_up_no_budget():
+    assert broken(*there("a", "b", ready=False), removed(1, "a", ready=False), removed(1, "b", ready=False)) == []
+
+
+def test_what_others_remove_is_theirs():
+    assert broken(*there("a", "b", "c"), removed(1, "a", by="controllers"), removed(2, "b")) == []
+
+
+def test_two_drains_have_one_budget():
+    leases = [*OWNED, Noted(0.0, "node-2", LeaseState("drain-2-1", "drain-2"))]
+    states = [*there("a", "c"), pod(0, "b", node="node-2"), removed(1, "a"), removed(2, "b", "drain-2", node="node-2")]
+    assert broken(*states, leases=leases, nodes=("node-1", "node-2")) == [Invariant.BUDGET]
+
+
+@pytest.mark.parametrize(
+    ("at", "evicted", "found"), [(2, False, []), (1.4, False, [Invariant.BUDGET]), (2, True, [Invariant.BUDGET])]
+)
+def test_only_deletions_pass_a_budget_and_only_when_the_time_is_over(at, evicted, found):
+    last = removed(at, "b", evicted=evicted)
+    assert broken(*there("a", "b", "c"), removed(1, "a"), last, deletes_from=1.5) == found
+
+
+def test_only_who_has_the_lease_removes_pods():
+    other = [*OWNED, Noted(1.0, "node-1", LeaseState("drain-2-1", "drain-2"))]
+    gone = [*OWNED, Noted(1.0, "node-1", LeaseState("", "drain-1"))]
+    assert broken(*there("a"), removed(0.5, "a"), leases=other) == []
+    assert broken(*there("a"), removed(1, "a"), leases=other) == [Invariant.ONE_OWNER]
+    assert broken(*there("a"), removed(1, "a"), leases=gone) == [Invariant.ONE_OWNER]
+    assert broken(*there("a"), removed(1, "a"), leases=[]) == [Invariant.ONE_OWNER]
+    ten = [Noted(0.0, "node-1", LeaseState("drain-10-1", "drain-10"))]
+    assert broken(*there("a"), removed(1, "a"), leases=ten) == [Invariant.ONE_OWNER]
+
+
+def test_pods_elsewhere_and_those_of_daemon_sets_stay():
+    leases = [Noted(0.0, "node-2", LeaseState("drain-1-1", "drain-1"))]
+    assert broken(pod(0, "a", node="node-2"), removed(1, "a", node="node-2"), leases=leases) == [Invariant.FOREIGN_POD]
+    logs = workload(ScenarioWorkloadKind.DAEMON_SET, "logs")
+    assert broken(pod(0, "a", app="logs"), removed(1, "a", app="logs"), workloads=(logs,)) == [Invariant.FOREIGN_POD]
+
+
+def cordon(at, by, *, cordoned, claims=None):
+    return Noted(at, "node-1", CordonState(cordoned, claims, by))
+
+
+def test_a_cordon_of_others_is_neither_taken_back_nor_claimed():
+    foreign = cordon(0, "", cordoned=True)
+    assert broken(cordons=[foreign, cordon(1, "drain-1", cordoned=True, claims=False)]) == []
+    assert broken(cordons=[foreign, cordon(1, "drain-1", cordoned=True, claims=True)]) == [Invariant.CORDON]
+    assert broken(cordons=[foreign, cordon(1, "drain-1", cordoned=False)]) == [Invariant.CORDON]
+    assert broken(cordons=[foreign, cordon(1, "", cordoned=False)]) == []
+    own = cordon(1, "drain-1", cordoned=True, claims=True)
+    assert broken(cordons=[cordon(0, "", cordoned=False), own, cordon(2, "drain-1", cordoned=True)]) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "most"),
+    [
+        ({"max_unavailable": "1"}, 1),
+        ({"max_unavailable": "34%"}, 2),
+        ({"min_available": "2"}, 1),
+        ({"min_available": "50%"}, 1),
+        ({"min_available": "5"}, 0),
+        ({}, None),
+    ],
+)
+def test_what_a_budget_allows_of_three(more, most):
+    assert unavailable_pods(workload(replicas=3, **more)) == most
