@@ -1,8 +1,9 @@
 """``ports.drain.NodeOwnership``: a Lease for each node in lastcall-drains, and medik8s' own where that exists."""
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from lastcall.adapters.kube.client import Client
@@ -56,6 +57,9 @@ class KubeNodeOwnership:
         self._namespaces = (DRAINS_NAMESPACE,) if ignores_others else (DRAINS_NAMESPACE, MEDIK8S_LEASES)
         self._held: dict[_Place, NodeLease] = {}
         self._spent: dict[str, float] = {}
+        self._wanted: Sequence[_Place] = ()
+        self._looks: dict[_Place, tuple[NodeLease, float]] = {}
+        """Leases as they were first read, and when: those of a run that has died expire together."""
         self._renewed = 0.0
         self._writing = asyncio.Lock()
         """Renewals and releases of one Lease do not meet."""
@@ -63,6 +67,8 @@ class KubeNodeOwnership:
     async def take(self, nodes: Iterable[str]) -> OwnershipTaken | NodeOwner:
         """``NodeOwnership.take``."""
         namespaces, warnings = await self._find_namespaces()
+        self._looks.clear()
+        self._wanted = [_Place(node, namespace) for node in sorted(nodes) for namespace in namespaces]
         try:
             for node in sorted(nodes):
                 for namespace in tuple(namespaces):
@@ -143,8 +149,8 @@ class KubeNodeOwnership:
 
     async def _take_one(self, place: _Place) -> NodeOwner | None:
         """Takes one Lease; returns the owner who is alive."""
-        first: NodeLease | None = None
-        since = self._clock.boottime()
+        first: NodeLease | None
+        first, since = self._looks.get(place, (None, self._clock.boottime()))
         while True:
             now = await self._read(place)
             if first is None or (now is None or now.metadata.uid != first.metadata.uid):
@@ -163,11 +169,20 @@ class KubeNodeOwnership:
                     place.namespace,
                     lease_name(place.node),
                 )
+                await self._look_ahead()
             if standing is not LeaseStanding.UNCLEAR and await self._write(place, now):
                 if standing is LeaseStanding.EXPIRED and now is not None:
                     self._spent[place.node] = max(self._spent.get(place.node, 0.0), now.held_seconds)
                 return None
             await self._clock.sleep(_LOOK_SECONDS)
+
+    async def _look_ahead(self) -> None:
+        """Reads the Leases that are still to be taken: while one after the other is waited for, the first would expire."""
+        for place in self._wanted:
+            if place not in self._held and place not in self._looks:
+                with contextlib.suppress(LastcallError):
+                    if (lease := await self._read(place)) is not None:
+                        self._looks[place] = (lease, self._clock.boottime())
 
     async def _renew(self, place: _Place) -> NodeOwner | None:
         """Renews one Lease; returns who has it instead. One that somebody has deleted is made again."""

@@ -273,6 +273,22 @@ async def test_a_run_that_dies_is_followed_when_its_lease_expires(world):
     assert re.search(r"global timeout reached: \S+ \(earlier runs of this drain took \d+s\)", again.recorder.why)
 
 
+@in_world()
+async def test_the_leases_of_a_run_that_has_died_are_waited_for_together(world):
+    await world.deploy(replicas=3, budget=0)
+    nodes = ("n1", "n2", "n3")
+    run = await world.drain(*nodes, timeout=100)
+    process = virtual_process(run)
+    await world.settle(5)
+    process.kill()
+    again = await world.drain(*nodes, timeout=100)
+    async with world.running(again):
+        await world.settle(40)
+        assert [what for what, _ in again.recorder.said[:3]] == ["already cordoned"] * 3, (
+            "else the Lease that was taken first expires before the last one is taken"
+        )
+
+
 def virtual_process(run):
     from lastcall_lab import virtual
 
