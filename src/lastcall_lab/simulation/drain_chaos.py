@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 from lastcall.graceful.config import AgentConfig
 from lastcall.model.shutdown import PhasePlan
@@ -86,7 +87,7 @@ def generate_scenario(seed: int) -> Scenario:
 
 
 def _random_workloads(random: Random) -> tuple[ScenarioWorkload, ...]:
-    def budget() -> dict[str, str]:
+    def budget() -> dict[str, Any]:
         return dict((random.choice((("max_unavailable", "1"), ("min_available", "50%"), ("max_unavailable", "0"))),))
 
     ends = random.choice((0.0, 2.0, 8.0))
