@@ -33,6 +33,8 @@ def find_budget_obstacles(case: DrainCase) -> Iterator[DrainObstacle]:
 
 def list_surged_pods(case: DrainCase) -> list[DrainPod]:
     """The pods that a budget lets go when --surge has given their workload one more pod; none without that option."""
+    if not case.settings.surge:
+        return []
     return [pod for pod, decided in _list_refused(case) if _is_surged(pod, decided, case)]
 
 

@@ -7,6 +7,7 @@ disruption which the wave before it has used up, until the replacements of that 
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 
 from lastcall.drain.planning.covering_budgets import find_covering
 from lastcall.drain.planning.drain_case import DrainCase
@@ -69,19 +70,35 @@ def _split_waves(
     allowed: Mapping[_BudgetName, int],
 ) -> Iterator[Sequence[DrainPod]]:
     """Waves in the order of the pods: each takes a pod if all its budgets still allow it."""
-    left = deque(tier)
-    while left:
-        used: Counter[_BudgetName] = Counter()
-        wave, later = [], deque[DrainPod]()
-        for pod in left:
-            budgets = spends.get(pod_name(pod), ())
-            if all(used[name] < allowed[name] for name in budgets):
-                used.update(budgets)
-                wave.append(pod)
-            else:
-                later.append(pod)
-        yield wave
-        left = later
+    groups: dict[tuple[_BudgetName, ...], deque[tuple[int, DrainPod]]] = {}
+    for place, pod in enumerate(tier):
+        groups.setdefault(tuple(spends.get(pod_name(pod), ())), deque()).append((place, pod))
+    while groups:
+        yield _take_wave(groups, allowed)
+        groups = {budgets: pods for budgets, pods in groups.items() if pods}
+
+
+def _take_wave(
+    groups: Mapping[tuple[_BudgetName, ...], deque[tuple[int, DrainPod]]], allowed: Mapping[_BudgetName, int]
+) -> Sequence[DrainPod]:
+    """The pods of the next wave, taken from the groups: pods with the same budgets, with their places in the tier.
+
+    Only the first pod of a group is looked at: a wave costs the same whether 5 or 5,000 pods wait for its budgets.
+    """
+    used: Counter[_BudgetName] = Counter()
+    wave: list[DrainPod] = []
+    heads = [(pods[0][0], budgets) for budgets, pods in groups.items()]
+    heapify(heads)
+    while heads:
+        _, budgets = heappop(heads)
+        if any(used[name] >= allowed[name] for name in budgets):
+            continue
+        pods = groups[budgets]
+        wave.append(pods.popleft()[1])
+        used.update(budgets)
+        if pods:
+            heappush(heads, (pods[0][0], budgets))
+    return wave
 
 
 def _budget_name(budget: Budget) -> _BudgetName:

@@ -43,6 +43,18 @@ CASES = {
         {},
         3 * 30 + 2 * 30,
     ),
+    "budgets that overlap: a, then b and c": (
+        [
+            web("a", grace=10, labels={"app": "web", "tier": "x"}),
+            web("b", grace=20),
+            web("c", grace=40, labels={"tier": "x"}),
+            budget_object(allowed=1),
+            budget_object("b2", allowed=1, selector={"matchLabels": {"tier": "x"}}),
+        ],
+        {},
+        10 + 30 + 40,
+    ),
+    "5,000 pods of one budget": ([*(web(f"w{one}") for one in range(5000)), budget_object(allowed=1)], {}, 299970),
     "unready pods that no budget counts": (
         [web("a", ready=False), web("b", ready=False), budget_object(allowed=1, healthy=2, desired=2, expected=4)],
         {},
