@@ -26,6 +26,9 @@ STORM = 60.0
 QUIET = 110.0
 """Seconds afterwards in which everything must come to its end."""
 
+_SILENCE = 170.0
+"""So much longer it takes where a watch has gone silent: its program lists again when the watch times out."""
+
 _DRAIN = {Verb.KILL_DRAIN: 12, Verb.UNCORDON: 3, Verb.CORDON: 3, Verb.DRAIN: 2}
 _MACHINES = {Verb.REBOOT: 3, Verb.POWER_CUT: 2, Verb.PARTITION: 2, Verb.HANG: 1, Verb.KILL_AGENT: 1}
 _WEATHER = {
@@ -58,6 +61,7 @@ _AMOUNTS = {
     Verb.STALE_LISTS: (1.0, 5.0),
 }
 _AT_ONCE = (Verb.API_COMPACT, Verb.UNCORDON)
+_SILENT = (Verb.WATCH_SILENT, Verb.ANSWERS_LOST)
 _LASTS = (1.0, 5.0, 25.0)
 
 
@@ -82,7 +86,7 @@ def generate_scenario(seed: int) -> Scenario:
         failover=failover if random.random() < 0.3 else None,
         boot=5.0,
         timeline=tuple(sorted((*drains, *faults, end), key=lambda event: event.at)),
-        lasts=STORM + QUIET,
+        lasts=STORM + QUIET + (_SILENCE if any(one.verb in _SILENT for one in faults) else 0.0),
     )
 
 

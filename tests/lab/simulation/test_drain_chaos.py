@@ -1,4 +1,4 @@
-"""100 seeds of machines that are drained, and faults of the drains and of everything beside them: no promise is broken.
+"""300 seeds of machines that are drained, and faults of the drains and of everything beside them: no promise is broken.
 
 ``LASTCALL_DRAIN_SEEDS`` names others: how many from 1 on, or ``FIRST:LAST``.
 """
@@ -17,12 +17,12 @@ from lastcall_lab.simulation.runner import run_rehearsal
 from lastcall_lab.simulation.scenario_text.reader import read_scenario
 from lastcall_lab.simulation.scenario_text.writer import write_scenario
 
-BATCHES = 6
+BATCHES = 12
 
 
 def batches():
     """So many that all processors have enough to do."""
-    first, _, last = os.environ.get("LASTCALL_DRAIN_SEEDS", "100").rpartition(":")
+    first, _, last = os.environ.get("LASTCALL_DRAIN_SEEDS", "300").rpartition(":")
     wanted = range(int(first or 1), int(last) + 1)
     size = -(-len(wanted) // BATCHES)
     return [wanted[at : at + size] for at in range(0, len(wanted), size)]
