@@ -105,7 +105,7 @@ class Kubectl:
             if said.code == 0 and condition(said.out):
                 return said.out
             assert time.monotonic() < end, said
-            time.sleep(0.05)
+            time.sleep(0.2)
 
     @contextlib.contextmanager
     def running(self, line, *more):
