@@ -18,12 +18,13 @@ $(STAMP): pyproject.toml src/lastcall_lab/pyproject.toml
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 
-check: $(STAMP)  ## all static checks: lint, format, types, layers, generated pages
+check: $(STAMP)  ## all static checks: lint, format, types, layers, pages
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache --no-logo --config pyproject.toml
 	@$(BIN)/python -m lastcall.names --check docs/reference/names.md
+	@$(BIN)/python -m pytest -q --no-header tests/core/test_docs.py
 	@$(BIN)/python tools/helm_chart.py --check
 	@$(BIN)/python tools/planted_bugs.py --check
 
