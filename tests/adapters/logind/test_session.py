@@ -101,6 +101,8 @@ async def test_a_lock_that_comes_too_late_is_closed(private_logind, monkeypatch)
     session = await SystemLogind(private_logind.address).open()
     watcher = await SystemLogind(private_logind.address).open()
     monkeypatch.setattr(bus, "ANSWER_SECONDS", 0.2)
+    has_come = asyncio.Event()
+    session._bus._connection.add_message_handler(lambda message: has_come.set() if message.unix_fds else None)
     pid = await asyncio.to_thread(lambda: private_logind.logind_pid)
     os.kill(pid, 19)
     try:
@@ -109,7 +111,7 @@ async def test_a_lock_that_comes_too_late_is_closed(private_logind, monkeypatch)
     finally:
         os.kill(pid, 18)
     monkeypatch.undo()
-    await watcher.list_inhibitors()  # answered after the other, which was asked before
+    await asyncio.wait_for(has_come.wait(), 60)
     assert await eventually(watcher.list_inhibitors, []) == []
     session.close()
     watcher.close()

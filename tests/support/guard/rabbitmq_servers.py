@@ -177,6 +177,7 @@ class RabbitmqServers:
             "RABBITMQ_DIST_PORT": str(self._cluster_ports[number]),
             "RABBITMQ_MNESIA_BASE": str(home),
             "RABBITMQ_LOGS": "-",
+            "RABBITMQ_LOG_BASE": str(home),
             "RABBITMQ_PID_FILE": str(home / "pid"),
             "RABBITMQ_CONFIG_FILE": str(home / "rabbitmq"),
             "RABBITMQ_ADVANCED_CONFIG_FILE": str(home / "advanced"),

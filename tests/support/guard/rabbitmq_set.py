@@ -23,7 +23,7 @@ mkdir -p "$home"
 echo "$POD_IP" > "$SHARED/peers/$POD_NAME"
 sed "s/POD_IP/$POD_IP/" "$SHARED/rabbitmq.conf" > "$home/rabbitmq.conf"
 export RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="$SMALL -kernel inet_dist_use_interface {${NET//./,},$((number + 1))}"
-export RABBITMQ_DIST_PORT=$((25672 + number)) RABBITMQ_MNESIA_BASE="$home" RABBITMQ_PID_FILE="$home/pid" RABBITMQ_LOGS=-
+export RABBITMQ_DIST_PORT=$((25672 + number)) RABBITMQ_MNESIA_BASE="$home" RABBITMQ_PID_FILE="$home/pid" RABBITMQ_LOGS=- RABBITMQ_LOG_BASE="$home"
 export RABBITMQ_CONFIG_FILE="$home/rabbitmq" RABBITMQ_ADVANCED_CONFIG_FILE="$home/advanced"
 run rabbitmq-server
 """
