@@ -56,7 +56,9 @@ def render_traffic(found: NodeTraffic, at: float) -> bytes:
             (names.M_POD_CONNECTIONS, f'{{address="{address}"}}', count)
             for address, count in sorted(found.connections.counts.items())
         ]
-    values += [(names.M_RULES_NAME, f'{{address="{one}"}}', int(is_named)) for one, is_named in _sorted(found.named)]
+    values += [
+        (names.M_RULES_NAME, f'{{address="{one}"}}', int(is_named)) for one, is_named in _sort_by_address(found.named)
+    ]
     typed = dict.fromkeys(name for name, _, _ in values)
     lines = [f"# TYPE {name} gauge" for name in typed] + [f"{name}{labels} {value!r}" for name, labels, value in values]
     return "".join(f"{line}\n" for line in lines).encode()
@@ -88,7 +90,7 @@ def read_traffic(samples: Iterable[tuple[str, Mapping[str, str], float]], *, at:
     )
 
 
-def _sorted(named: Mapping[str, bool] | None) -> Iterable[tuple[str, bool]]:
+def _sort_by_address(named: Mapping[str, bool] | None) -> Iterable[tuple[str, bool]]:
     return sorted((named or {}).items())
 
 

@@ -429,4 +429,5 @@ def _change(facts: _F, changes: Mapping[str, object]) -> _F:
 def _owner_text(owner: NodeOwner) -> str:
     why = f" ({owner.reason})" if owner.reason else ""
     since = f" since {owner.since}" if owner.since else ""
-    return f"node {owner.node}: {owner.holder} has it{since}{why}, by Lease {owner.lease}; nothing was evicted: wait until it is done, or end it"
+    mend = "nothing was evicted: wait until it is done, or end it"
+    return f"node {owner.node}: {owner.holder} has it{since}{why}, by Lease {owner.lease}; {mend}"

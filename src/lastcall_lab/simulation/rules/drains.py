@@ -33,13 +33,13 @@ def unavailable_pods(workload: ScenarioWorkload) -> int | None:
     Percentages of both bounds are rounded up (``GetScaledValueFromIntOrPercent`` with ``roundUp``).
     """
     if workload.max_unavailable:
-        return _scaled(workload.max_unavailable, workload.replicas)
+        return _count_of_bound(workload.max_unavailable, workload.replicas)
     if workload.min_available:
-        return max(workload.replicas - _scaled(workload.min_available, workload.replicas), 0)
+        return max(workload.replicas - _count_of_bound(workload.min_available, workload.replicas), 0)
     return None
 
 
-def _scaled(bound: str, replicas: int) -> int:
+def _count_of_bound(bound: str, replicas: int) -> int:
     if bound.endswith("%"):
         return math.ceil(int(bound.removesuffix("%")) * replicas / 100)
     return int(bound)
