@@ -3,7 +3,7 @@
 from lastcall import names
 from lastcall.manifests.resource_definitions import Object, build_definition, printer_column, root_schema
 from lastcall.manifests.structural_schema import SchemaExtras, ValidationRule, schema_of
-from lastcall.model.guard_policy import GuardPolicy, GuardSpec, GuardStatus
+from lastcall.model.guard_policy import GuardPolicy, GuardSpec, GuardStatus, PreparationState, RequestedRemoval
 
 _RULES = SchemaExtras(
     rules={
@@ -28,6 +28,10 @@ _RULES = SchemaExtras(
 )
 _STATUS = SchemaExtras(
     fields={
+        "HeldPod.state": {"enum": sorted(one.value for one in PreparationState if one is not PreparationState.UNKNOWN)},
+        "HeldPod.request": {
+            "enum": sorted(one.value for one in RequestedRemoval if one is not RequestedRemoval.UNKNOWN)
+        },
         "GuardStatus.pods": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"]},
         "GuardStatus.conditions": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
     },

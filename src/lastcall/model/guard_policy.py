@@ -36,6 +36,12 @@ class PreparationState(Enum):
     """The application is short of members already: the preparation has not begun."""
     RELEASED = "Released"
     """The preparation is undone: the replacement is up, or the deletion was given up."""
+    UNKNOWN = "Unknown"
+    """Read for every other state: a newer version of the guard has written it. It is never written."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> "PreparationState":
+        return cls.UNKNOWN
 
 
 class RequestedRemoval(Enum):
@@ -45,6 +51,12 @@ class RequestedRemoval(Enum):
     EVICTION = "Eviction"
     NODE_SHUTDOWN = "NodeShutdown"
     """The pod's node shuts down."""
+    UNKNOWN = "Unknown"
+    """Read for every other one, as in ``PreparationState``."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> "RequestedRemoval":
+        return cls.UNKNOWN
 
 
 class HeldPod(Facts, frozen=True):
@@ -89,8 +101,11 @@ class HeldPod(Facts, frozen=True):
 
     @property
     def is_reserving(self) -> bool:
-        """Whether it counts for ``maxUnavailable``: from the start of its preparation until its release."""
-        return self.state in (PreparationState.PREPARING, PreparationState.READY, PreparationState.STALLED)
+        """Whether it counts for ``maxUnavailable``: from the start of its preparation until its release.
+
+        One of a state that is not known counts, since its pod may be on its way.
+        """
+        return self.state not in (PreparationState.UNHEALTHY, PreparationState.RELEASED)
 
 
 class GuardSpec(Facts, frozen=True):

@@ -1,9 +1,13 @@
-"""The status of GuardPolicies at the API server, and what the guard does to pods."""
+"""The status of GuardPolicies at the API server, and what the guard does to pods.
+
+Two versions of the guard write the same status during an upgrade. So a writer keeps what it does not know: fields of the
+status, of entries, and conditions of other types.
+"""
 
 import contextlib
 import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -11,7 +15,7 @@ import msgspec
 
 from lastcall.adapters.kube.client import STRATEGIC, Client
 from lastcall.adapters.kube.resources import EVENTS, GUARD_POLICIES, PODS, Object, WrittenObject
-from lastcall.errors import Conflict, LastcallError, NotFound, RequestRefused
+from lastcall.errors import Conflict, LastcallError, NotFound, RequestRefused, Unavailable
 from lastcall.model.guard_policy import GuardPolicy, GuardPolicyCondition, HeldPod, PreparationState
 from lastcall.model.pods import Pod, StatusCondition
 from lastcall.names import GUARD_READY
@@ -59,9 +63,10 @@ class KubeGuardRecords:
 
     async def write_policy_condition(self, policy: GuardPolicy, condition: GuardPolicyCondition) -> None:
         """``GuardRecords.write_policy_condition``."""
+        others = [one for one in policy.status.conditions if one.type != condition.type]
         patch = {
             "metadata": {"resourceVersion": policy.metadata.resource_version},
-            "status": {"conditions": [msgspec.to_builtins(condition)]},
+            "status": {"conditions": msgspec.to_builtins([*others, condition])},
         }
         with contextlib.suppress(Conflict, NotFound):  # the next look sees it as it is then
             await self._client.patch(
@@ -73,13 +78,15 @@ class KubeGuardRecords:
         name, namespace = policy.name, policy.metadata.namespace
         for _ in range(_MOST_CONFLICTS):
             try:
-                current = await self._client.get(_POLICIES, name, namespace=namespace)
+                stored = await self._client.get(GUARD_POLICIES, name, namespace=namespace)
+                current = _read_policy(stored)
                 if current.metadata.uid != policy.metadata.uid:
                     return None
                 pods = change(current)
                 if pods is None:
                     return current
-                patch = {"metadata": {"resourceVersion": current.metadata.resource_version}, "status": _status(pods)}
+                revision = {"resourceVersion": current.metadata.resource_version}
+                patch = {"metadata": revision, "status": _changed_status(current, pods, stored.get("status") or {})}
                 return await self._client.patch(_POLICIES, name, patch, namespace=namespace, subresource="status")
             except Conflict:
                 continue
@@ -183,16 +190,37 @@ def _reference(api_version: str, kind: str, name: str, uid: str, pod: Pod) -> Ob
     }
 
 
-def _status(pods: tuple[HeldPod, ...]) -> Object:
-    """The changed fields of the status, as JSON: without fields that say nothing."""
+def _read_policy(stored: Object) -> GuardPolicy:
+    try:
+        return msgspec.convert(stored, GuardPolicy)
+    except msgspec.ValidationError as error:
+        raise Unavailable(f"what the server sent cannot be read: {error}") from error
+
+
+def _changed_status(current: GuardPolicy, pods: tuple[HeldPod, ...], stored: Object) -> Object:
+    """The fields of the status that change. ``stored`` is the status that ``current`` was read from."""
     held = [one for one in pods if one.state is not PreparationState.RELEASED]
+    before: Mapping[str, Object] = {one["uid"]: one for one in stored.get("pods") or ()}
     return {
-        "pods": [_entry_object(one) for one in pods],
+        "pods": [_entry_object(one, current.find_pod(one.uid), before.get(one.uid, {})) for one in pods],
         "heldPods": len(held),
         "readyPods": sum(one.state is PreparationState.READY for one in held),
     }
 
 
-def _entry_object(entry: HeldPod) -> Object:
+def _entry_object(entry: HeldPod, before: HeldPod | None, stored: Object) -> Object:
+    """The entry as JSON. What this version does not know of a preparation stays as long as that goes on."""
+    now = _known_fields(entry)
+    if before is None or (before.state is PreparationState.RELEASED and entry.state is not PreparationState.RELEASED):
+        return now
+    then = _known_fields(before)
+    changed = {name for name in {*then, *now} if then.get(name) != now.get(name)}
+    return {name: value for name, value in stored.items() if name not in changed} | {
+        name: value for name, value in now.items() if name in changed
+    }
+
+
+def _known_fields(entry: HeldPod) -> Object:
+    """Without those that say nothing."""
     found: Object = msgspec.to_builtins(entry)
     return {name: value for name, value in found.items() if value is not None and value != ""}

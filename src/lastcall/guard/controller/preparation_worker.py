@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypeGuard
 
 from msgspec.structs import replace
 
@@ -155,7 +156,7 @@ class PreparationWorker:
 
         def change(current: GuardPolicy, stored: HeldPod | None) -> HeldPod | None:
             pod = _find_pod(held, self._facts)
-            if stored is None or pod is None or pods_in_front(pod, current, self._facts):
+            if not _is_known(stored) or pod is None or pods_in_front(pod, current, self._facts):
                 return None
             return outcomes.record_start(stored, now)
 
@@ -224,7 +225,7 @@ class PreparationWorker:
 
     async def _write(self, held: HeldPod, change: Change) -> None:
         def change_stored(_: GuardPolicy, stored: HeldPod | None) -> HeldPod | None:
-            changed = change(stored) if stored else None
+            changed = change(stored) if _is_known(stored) else None
             return None if changed == stored else changed
 
         stored = await self._ports.records.change_entry(self._policy, held.uid, change_stored)
@@ -259,6 +260,11 @@ class PreparationWorker:
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._ports.clock.wall(), UTC)
+
+
+def _is_known(stored: HeldPod | None) -> TypeGuard[HeldPod]:
+    """Whether this version of the guard may change the entry."""
+    return stored is not None and stored.state is not PreparationState.UNKNOWN
 
 
 def _find_pod(held: HeldPod, facts: GuardFacts) -> Pod | None:

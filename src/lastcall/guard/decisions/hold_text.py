@@ -59,6 +59,10 @@ def _describe_state(held: HeldPod) -> str:
             return f"the preparation makes no progress and needs a person: {said or 'no reason was given'}"
         case PreparationState.UNHEALTHY:
             return f"its application is short of members already: {said or 'no reason was given'}"
+        case PreparationState.UNKNOWN:
+            return (
+                f"a newer version of the guard prepares its application, in a way that this one does not know: {said}"
+            )
         case _:
             return said or "its application prepares"
 

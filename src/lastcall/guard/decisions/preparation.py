@@ -59,6 +59,8 @@ def decide_preparation(
     held: HeldPod, policy: GuardPolicy, facts: GuardFacts, now: datetime, *, checked_at: datetime | None
 ) -> PreparationTurn:
     """The next step. ``checked_at`` is when this process last asked the provider about the pod, or None."""
+    if held.state is PreparationState.UNKNOWN:
+        return _wait(now, "a newer version of the guard prepares it")
     if held.next_attempt_at and now < held.next_attempt_at:
         return PreparationTurn(step=PreparationStep.WAIT, until=held.next_attempt_at, reason="tries again later")
     if held.state is PreparationState.RELEASED:

@@ -43,16 +43,19 @@ _BY_STATE = {
 
 
 def list_events(before: HeldPod, after: HeldPod, policy: GuardPolicy) -> Iterator[GuardEvent]:
-    """What is told about a change of an entry; nothing as long as the state stays the same."""
+    """What is told about a change of an entry; nothing as long as the state stays the same.
+
+    Of a state that a newer version has written, that version tells.
+    """
     is_start = after.prepared_at is not None and before.prepared_at is None
-    if after.state is not before.state or is_start:
+    if (after.state is not before.state or is_start) and after.state in _BY_STATE:
         yield GuardEvent(reason=_BY_STATE[after.state], message=_describe(after, policy))
 
 
 def is_limit_exceeded(held: HeldPod, policy: GuardPolicy, now: datetime) -> bool:
     """Whether the pod has been held for longer than ``holdLimit``, of which a person is told once."""
     limit = policy.spec.hold_limit_seconds
-    if limit is None or held.since is None or held.state is PreparationState.RELEASED:
+    if limit is None or held.since is None or held.state in (PreparationState.RELEASED, PreparationState.UNKNOWN):
         return False
     return now - held.since >= timedelta(seconds=limit)
 

@@ -50,7 +50,7 @@ def _judge_preparation(
     removal: Removal, pod: Pod, policy: GuardPolicy, facts: GuardFacts, now: datetime, warnings: tuple[str, ...]
 ) -> RemovalVerdict:
     held = policy.find_pod(pod.metadata.uid)
-    if held and (limit := _limit_reason(held, policy, now)):
+    if held and _is_known_hold(held) and (limit := _limit_reason(held, policy, now)):
         text = f"pod {pod.key} was held for {policy.spec.hold_limit} and is allowed to go, though it is not ready"
         return RemovalVerdict(allowed=True, reason=limit, warnings=(*warnings, text))
     front = pods_in_front(pod, policy, facts)
@@ -73,6 +73,11 @@ def is_ready(held: HeldPod, facts: GuardFacts, now: datetime) -> bool:
     if held.state is not PreparationState.READY or held.verified_at is None:
         return False
     return abs(now - held.verified_at) <= timedelta(seconds=facts.config.ready_seconds)
+
+
+def _is_known_hold(held: HeldPod) -> bool:
+    """Whether the pod is held at all, in a state that this version of the guard knows."""
+    return held.state not in (PreparationState.RELEASED, PreparationState.UNKNOWN)
 
 
 def _limit_reason(held: HeldPod, policy: GuardPolicy, now: datetime) -> str:

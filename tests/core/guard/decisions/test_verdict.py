@@ -145,6 +145,13 @@ def test_a_limit_ends_the_hold_only_if_the_policy_says_so(ask, name, spec, since
     assert found == ((True, "hold-limit") if allowed else (False, name.lower()))
 
 
+def test_a_hold_that_has_ended_has_no_limit():
+    """A request that was given up, and comes again, begins a preparation."""
+    found = held("Released", since=-9999, unreachableSince=at(-9999))
+    limits = {"holdLimit": "30m", "onLimit": "Allow", "onUnreachable": "Allow"}
+    assert outcome(deletion(), state(policy(found, **limits))) == (False, "released")
+
+
 def test_an_entry_without_its_beginning_is_not_let_go():
     entry = {"name": "db-0", "uid": "uid-db-0", "state": "Preparing"}
     assert outcome(deletion(), state(policy(entry, holdLimit="1s", onLimit="Allow"))) == (False, "preparing")

@@ -45,7 +45,9 @@ def test_a_guarded_pod_goes_only_if_verified_or_beyond_a_limit_that_lets_it_go(f
         verified = age(entry, "verifiedAt")
         ready = entry.get("state") == "Ready" and verified is not None and abs(verified) <= 10
         since = age(entry, "since")
-        beyond = limits.get("onLimit") == "Allow" and "holdLimit" in limits and since is not None and since >= 1800
+        is_held = entry.get("state") != "Released"
+        lets_go = limits.get("onLimit") == "Allow" and "holdLimit" in limits
+        beyond = is_held and lets_go and since is not None and since >= 1800
         allowed, reason = outcome(removal(name, by), cluster)
         assert not allowed or ready or beyond, (name, reason)
         assert allowed or not beyond
