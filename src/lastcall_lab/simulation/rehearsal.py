@@ -20,7 +20,7 @@ from lastcall_lab.simulation.garbage_collection import collect_rarely, exempt_fr
 from lastcall_lab.simulation.invariants import RunRecord
 from lastcall_lab.simulation.network_faults import OLD_START
 from lastcall_lab.simulation.request_losses import ServiceClients
-from lastcall_lab.simulation.rules.base import TRAFFIC_SECONDS, DrainTold
+from lastcall_lab.simulation.rules.base import TRAFFIC_SECONDS
 from lastcall_lab.simulation.scenario import Scenario, ScenarioEvent, ScenarioShutdownManager, ScenarioWorkload
 from lastcall_lab.simulation.volume_writers import VolumeWriters
 
@@ -111,13 +111,13 @@ class Rehearsal:
             cordons=truth.cordons,
             endpoints=truth.endpoints,
             job_failures=truth.job_failures,
-            drains={
-                one.name: DrainTold(one.command.nodes, cluster.drains.deletes_from(one)) for one in cluster.drains.all
-            },
+            drains=cluster.drains.describe_orders(),
             workloads=self.scenario.workloads,
             pod_states=truth.pod_states,
             cordon_states=truth.cordon_states,
             leases=truth.leases,
+            budget_states=truth.budget_states,
+            removal_requests=truth.removal_requests,
             clear_network=truth.clear_network,
             traffic=self.scenario.agent.traffic.limit_seconds if self.scenario.agent else TRAFFIC_SECONDS,
         )

@@ -118,6 +118,24 @@ class LeaseState(NamedTuple):
     by: str
 
 
+class BudgetState(NamedTuple):
+    """How many pods of a PodDisruptionBudget are healthy by its status (``currentHealthy``), and who wrote that."""
+
+    healthy: int
+    by: str
+
+
+class RemovalRequest(NamedTuple):
+    """What a run of a drain asks the API server for, whether it arrives or not.
+
+    ``uid`` is its precondition; empty: none. ``evicts``: by the Eviction API; else it is a deletion.
+    """
+
+    name: str
+    uid: str
+    evicts: bool
+
+
 class NodeNotice(NamedTuple):
     """What others make of a machine, in words: the control plane of its node, an administrator who drains it."""
 
@@ -180,10 +198,14 @@ class Truth:
         self.clear_network: list[Noted[bool]] = []
         """Whether there was no fault between any program and the API server."""
         self.pod_states: list[Noted[PodState]] = []
-        """Each change of a pod, by uid; this and the next two if there are drains."""
+        """Each change of a pod, by uid; this and the next four if there are drains."""
         self.cordon_states: list[Noted[CordonState]] = []
         self.leases: list[Noted[LeaseState]] = []
         """Of drains, by node."""
+        self.budget_states: list[Noted[BudgetState]] = []
+        """By the budget's name, which is that of its workload."""
+        self.removal_requests: list[Noted[RemovalRequest]] = []
+        """By the run that asks: the name of its process and the number of its life."""
         self.mistakes: list[str] = []
         """Programs that have ended by a mistake of their own, in words."""
         self.listeners: list[Callable[[ContainerEvent | MachineEvent], None]] = []
@@ -286,6 +308,14 @@ class Truth:
     def record_lease(self, node: str, state: LeaseState) -> None:
         """A drain has written the Lease of a node."""
         self.leases.append(Noted(self._clock.boottime(), node, state))
+
+    def record_budget_state(self, name: str, state: BudgetState) -> None:
+        """The status of a budget says something else."""
+        self.budget_states.append(Noted(self._clock.boottime(), name, state))
+
+    def record_removal_request(self, run: str, request: RemovalRequest) -> None:
+        """A run of a drain asks for a pod."""
+        self.removal_requests.append(Noted(self._clock.boottime(), run, request))
 
     def record_mistake(self, what: str) -> None:
         """A program has ended as it never should."""

@@ -1,4 +1,4 @@
-"""What the API server has of pods, nodes and the Leases of drains at each moment, and who wrote it, for their judge."""
+"""What the API server has of pods, nodes, budgets and the Leases of drains, and who wrote it, for their judge."""
 
 import json
 from collections.abc import Callable
@@ -8,7 +8,9 @@ import msgspec
 from lastcall.names import DRAIN_MARK, DRAINS_NAMESPACE
 from lastcall_lab import virtual
 from lastcall_lab.apiserver.storage.store import Store, StoredChange, StoredChangeKind
-from lastcall_lab.simulation.truth import CordonState, LeaseState, PodState, Truth
+from lastcall_lab.simulation.truth import BudgetState, CordonState, LeaseState, PodState, Truth
+
+_BUDGETS = "poddisruptionbudgets.policy"
 
 
 class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -58,17 +60,28 @@ class _Lease(msgspec.Struct, frozen=True):
     spec: _LeaseSpec = _LeaseSpec()
 
 
+class _BudgetStatus(msgspec.Struct, frozen=True, rename="camel"):
+    current_healthy: int = 0
+
+
+class _Budget(msgspec.Struct, frozen=True):
+    status: _BudgetStatus = _BudgetStatus()
+
+
 def record_drain_facts(store: Store, truth: Truth) -> None:
-    """Tells the truth what there is, and of each change of pods, of nodes, and of the Leases of drains."""
+    """Tells the truth what there is, and of each change of pods, nodes and budgets, and of the Leases of drains."""
     for pod in store.objects("pods"):
         truth.record_pod_state(_pod_state(pod.data, "", is_gone=False))
     for node in store.objects("nodes"):
         truth.record_cordon_state(node.key.name, _cordon_state(node.data, ""))
+    for budget in store.objects(_BUDGETS):
+        truth.record_budget_state(budget.key.name, _budget_state(budget.data, ""))
     before = store.on_change
     hearers: dict[str, Callable[[StoredChange, str, Truth], None]] = {
         "pods": _hear_pod,
         "nodes": _hear_node,
         "leases.coordination.k8s.io": _hear_lease,
+        _BUDGETS: _hear_budget,
     }
 
     def hear(change: StoredChange) -> None:
@@ -122,3 +135,11 @@ def _hear_lease(change: StoredChange, by: str, truth: Truth) -> None:
     lease = msgspec.json.decode(change.new.data, type=_Lease)
     holder = "" if change.kind is StoredChangeKind.DELETED else lease.spec.holder_identity or ""
     truth.record_lease(change.new.key.name.removeprefix("node-"), LeaseState(holder=holder, by=by))
+
+
+def _hear_budget(change: StoredChange, by: str, truth: Truth) -> None:
+    truth.record_budget_state(change.new.key.name, _budget_state(change.new.data, by))
+
+
+def _budget_state(data: bytes, by: str) -> BudgetState:
+    return BudgetState(healthy=msgspec.json.decode(data, type=_Budget).status.current_healthy, by=by)

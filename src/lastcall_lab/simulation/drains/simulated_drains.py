@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from lastcall.adapters.kube.budget_watch import KubeBudgetWatch
@@ -30,6 +30,8 @@ from lastcall_lab.apiserver.values.request import ADMIN
 from lastcall_lab.simulation.control_plane import SimulatedControlPlane
 from lastcall_lab.simulation.drains.drain_log import record_drain_facts
 from lastcall_lab.simulation.drains.drain_notices import DrainNotices
+from lastcall_lab.simulation.drains.removal_requests import RecordedTransport
+from lastcall_lab.simulation.rules.base import DrainTold
 from lastcall_lab.simulation.seeds import random_of
 from lastcall_lab.simulation.truth import Truth
 from lastcall_lab.virtual import VirtualProcess
@@ -83,7 +85,8 @@ class DrainProcess:
 
     async def _drain(self, me: str) -> None:
         """As ``lastcall drain`` does, in this world."""
-        client = Client(self._plane.transport_for(ADMIN, self.name), manager=COMPONENT)
+        transport = RecordedTransport(self._plane.transport_for(ADMIN, self.name), self._truth, me)
+        client = Client(transport, manager=COMPONENT)
         moment = datetime.fromtimestamp(self._clock.wall(), UTC)
         facts = (await DrainFactsReader(client).read()).facts
         known = {node.name for node in facts.nodes}
@@ -138,14 +141,27 @@ class SimulatedDrains:
         if not self.all:
             self._begun = self._clock.boottime()
             record_drain_facts(self._plane.server.store, self._truth)
+            self._record_network()
+            self._plane.weather.changed.append(self._record_network)
         made = DrainProcess(len(self.all) + 1, command, self._plane, self._clock, self._truth, self._seed)
         self.all.append(made)
         made.start()
 
-    def deletes_from(self, drain: DrainProcess) -> float:
-        """When its time may be over at the earliest: what earlier drains of a node took counts. Infinite: never."""
-        limits = drain.command.limits
-        return math.inf if limits.on_timeout is TimeoutPolicy.STOP else self._begun + limits.timeout
+    def _record_network(self) -> None:
+        self._truth.record_network(clear=self._plane.weather.is_clear)
+
+    def describe_orders(self) -> Mapping[str, DrainTold]:
+        """What each was told, by the names of their processes.
+
+        Time may be over as early as if it had begun with the first drain: what earlier drains of a node took counts.
+        """
+        return {one.name: self._orders_of(one.command) for one in self.all}
+
+    def _orders_of(self, command: DrainCommand) -> DrainTold:
+        timeout = command.limits.timeout or math.inf
+        if command.limits.on_timeout is TimeoutPolicy.STOP:
+            return DrainTold(command.nodes, stops_after=timeout)
+        return DrainTold(command.nodes, deletes_from=self._begun + timeout)
 
     @property
     def under_way(self) -> Sequence[DrainProcess]:

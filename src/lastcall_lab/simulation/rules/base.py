@@ -10,6 +10,7 @@ from lastcall.model.shutdown import PhasePlan
 from lastcall_lab.simulation.rules.arithmetic import DEFAULT_GRACE
 from lastcall_lab.simulation.scenario import FailoverSettings, ScenarioWorkload
 from lastcall_lab.simulation.truth import (
+    BudgetState,
     ContainerEvent,
     CordonState,
     FenceOrder,
@@ -19,6 +20,7 @@ from lastcall_lab.simulation.truth import (
     NodeObjectState,
     Noted,
     PodState,
+    RemovalRequest,
     TerminationRequest,
 )
 from lastcall_lab.volumes.volume_events import VolumeEvent
@@ -55,6 +57,9 @@ class Invariant(Enum):
     TRAFFIC = "no SIGTERM while Services send traffic, within the wait for that"
     BUDGET = "no drain takes more pods than a budget allows"
     ONE_OWNER = "no drain removes a pod of a node that it does not own"
+    UNPLANNED = "no drain asks for a pod that it has not chosen, or by its name alone"
+    CORDONED = "no drain removes a pod of a node that is not cordoned"
+    STOPPED = "no drain asks for a pod after its time, if it is to stop then"
     FOREIGN_POD = "no drain removes a pod of other nodes, or of a DaemonSet"
     CORDON = "no drain takes back or claims the cordon of others"
     JOB = "no Job counts a pod as failed that a shutdown has ended, if its policy ignores that"
@@ -71,10 +76,14 @@ class InvariantViolation:
 
 @dataclass(frozen=True)
 class DrainTold:
-    """What a drain was told: its nodes, and from when on it may delete past budgets at the earliest."""
+    """What a drain was told: its nodes, and from when on it may delete past budgets at the earliest.
+
+    ``stops_after``: so many seconds after it has the nodes it may ask for nothing any more.
+    """
 
     nodes: Sequence[str]
     deletes_from: float = NEVER
+    stops_after: float = NEVER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,11 +124,13 @@ class RunRecord:
     job_failures: Sequence[Noted[JobFailures]] = ()
     clear_network: Sequence[Noted[bool]] = ()
     drains: Mapping[str, DrainTold] = field(default_factory=dict)
-    """By the names of their processes; if there are none, the next four are empty."""
+    """By the names of their processes; if there are none, the next six are empty."""
     workloads: Sequence[ScenarioWorkload] = ()
     pod_states: Sequence[Noted[PodState]] = ()
     cordon_states: Sequence[Noted[CordonState]] = ()
     leases: Sequence[Noted[LeaseState]] = ()
+    budget_states: Sequence[Noted[BudgetState]] = ()
+    removal_requests: Sequence[Noted[RemovalRequest]] = ()
     traffic: float = TRAFFIC_SECONDS
     """The longest wait for Services, in seconds (``traffic.limitSeconds``)."""
 

@@ -1,110 +1,102 @@
-"""What ``lastcall drain`` may do: whose pods it removes, which budgets it keeps, and what becomes of cordons (pure).
+"""What ``lastcall drain`` may do: whose pods it removes, when, and what becomes of cordons (pure).
 
-Only what a drain itself has written is judged. What others do to a workload meanwhile excuses nothing but their own part:
-a budget has as many removals of drains open as it allows, each until another pod of the workload has become ready.
+Only what a drain itself has asked for and written is judged. ``drain_budgets`` judges what it does to budgets.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
-from lastcall_lab.simulation.rules.base import DrainTold, Invariant, InvariantViolation, RunRecord
+from lastcall_lab.simulation.rules import drain_budgets
+from lastcall_lab.simulation.rules.base import Invariant, InvariantViolation, RunRecord
+from lastcall_lab.simulation.rules.drain_removals import DRAIN, PodRemoval, list_removals
 from lastcall_lab.simulation.scenario import ScenarioWorkload, ScenarioWorkloadKind
-from lastcall_lab.simulation.truth import CordonState, LeaseState, Noted, PodState
+from lastcall_lab.simulation.truth import CordonState, LeaseState, Noted
 
-DRAIN = "drain-"
-"""How the processes of drains are called: this and a number."""
+HEARD = 1.0
+"""Seconds within which a watch without a fault tells of a change."""
 
 
 def find_violations(run: RunRecord) -> Iterator[InvariantViolation]:
     """Of all drains."""
     if not run.drains:
         return
-    workloads = {one.name: one for one in run.workloads}
-    allowed = {name: most for name, one in workloads.items() if (most := unavailable_pods(one)) is not None}
-    yield from _judge_removals(run, workloads)
-    yield from _judge_budgets(run, allowed)
+    yield from _judge_removals(run, {one.name: one for one in run.workloads})
+    yield from _judge_requests(run)
+    yield from drain_budgets.find_violations(run)
     yield from _judge_cordons(run.cordon_states)
 
 
-def unavailable_pods(workload: ScenarioWorkload) -> int | None:
-    """How many pods of it may be unavailable at once by its budget; None if it has none.
-
-    Percentages of both bounds are rounded up (``GetScaledValueFromIntOrPercent`` with ``roundUp``).
-    """
-    if workload.max_unavailable:
-        return _count_of_bound(workload.max_unavailable, workload.replicas)
-    if workload.min_available:
-        return max(workload.replicas - _count_of_bound(workload.min_available, workload.replicas), 0)
-    return None
-
-
-def _count_of_bound(bound: str, replicas: int) -> int:
-    if bound.endswith("%"):
-        return math.ceil(int(bound.removesuffix("%")) * replicas / 100)
-    return int(bound)
-
-
-def _removals(run: RunRecord) -> Iterator[tuple[float, PodState, PodState]]:
-    """Each pod that a drain has asked to end: when, what it was, and what it became."""
-    known: dict[str, PodState] = {}
-    for at, uid, state in run.pod_states:
-        before = known.get(uid)
-        known[uid] = state
-        if before and state.by.startswith(DRAIN) and state.is_ending and not before.is_ending:
-            yield at, before, state
-
-
 def _judge_removals(run: RunRecord, workloads: Mapping[str, ScenarioWorkload]) -> Iterator[InvariantViolation]:
-    """Whose node it is, which pods stay, and who owns the node."""
-    for at, before, after in _removals(run):
-        drain, what = run.drains[after.by], f"{after.by} has removed pod {before.name} of {before.node or 'no node'}"
+    """Whose node it is, which pods stay, who owns the node, and whether it is cordoned."""
+    for removal in list_removals(run.pod_states):
+        at, before, drain = removal.at, removal.before, run.drains[removal.by]
+        what = f"{removal.by} has removed pod {before.name} of {before.node or 'no node'}"
         if before.node not in drain.nodes:
             yield InvariantViolation(at, Invariant.FOREIGN_POD, f"{what}, and drains {', '.join(drain.nodes)}")
         if before.app in workloads and workloads[before.app].kind is ScenarioWorkloadKind.DAEMON_SET:
             yield InvariantViolation(at, Invariant.FOREIGN_POD, f"{what}, which a DaemonSet makes again")
-        holder = _holder_at(run.leases, before.node, at)
-        if not holder.startswith(f"{after.by}-"):
+        holder, since = _find_holder(run.leases, before.node, at)
+        if not holder.startswith(f"{removal.by}-"):
             yield InvariantViolation(at, Invariant.ONE_OWNER, f"{what}, which {holder or 'nobody'} has by its Lease")
+        elif not _was_cordoned(run, removal, since):
+            yield InvariantViolation(at, Invariant.CORDONED, f"{what}, which is not cordoned")
 
 
-def _holder_at(leases: Sequence[Noted[LeaseState]], node: str, at: float) -> str:
-    return next((one.what.holder for one in reversed(leases) if one.who == node and one.at <= at), "")
+def _find_holder(leases: Sequence[Noted[LeaseState]], node: str, at: float) -> tuple[str, float]:
+    """Who has the node by its Lease at that time, and since when."""
+    holder, since = "", 0.0
+    for one in leases:
+        if one.who == node and one.at <= at and one.what.holder != holder:
+            holder, since = one.what.holder, one.at
+    return holder, since
 
 
-@dataclass
-class _Debt:
-    """Removals that no pod has made up for yet."""
+def _was_cordoned(run: RunRecord, removal: PodRemoval, since: float) -> bool:
+    """Whether its node was so lately: somebody else may uncordon it, and the drain hear of it a moment later.
 
-    open: int = 0
-    ready: set[str] = field(default_factory=set)
+    If there was any fault on the way to the API server since the run began, the drain may not have heard of it at all.
+    """
+    lately = removal.at - HEARD if _is_clear(run.clear_network, since, removal.at) else since
+    was_so = False
+    for at, node, state in run.cordon_states:
+        if node == removal.before.node and at <= removal.at:
+            was_so = state.is_cordoned or (was_so and at > max(since, lately))
+    return was_so
 
 
-def _judge_budgets(run: RunRecord, allowed: Mapping[str, int]) -> Iterator[InvariantViolation]:
-    debts = {app: _Debt() for app in allowed}
-    before: dict[str, PodState] = {}
+def _is_clear(states: Sequence[Noted[bool]], since: float, until: float) -> bool:
+    """Whether there was no fault on the network in all that time."""
+    last = next((one.what for one in reversed(states) if one.at <= since), True)
+    return last and all(one.what for one in states if since < one.at <= until)
+
+
+def _judge_requests(run: RunRecord) -> Iterator[InvariantViolation]:
+    """A run chooses its pods once, before its first request: later ones are none of its pods, whatever they are called.
+
+    It may ask for nothing any more when its time, which begins at the latest with its Leases, is over.
+    """
+    arrived: dict[str, float] = {}
     for at, uid, state in run.pod_states:
-        old, debt = before.get(uid), debts.get(state.app)
-        before[uid] = state
-        if debt is None:
-            continue
-        removed = state.by.startswith(DRAIN) and state.is_ending and not (old and old.is_ending)
-        serves = state.is_ready and not state.is_ending and not state.is_gone
-        if serves and uid not in debt.ready:
-            debt.ready.add(uid)
-            debt.open = max(debt.open - 1, 0)
-        elif not serves and uid in debt.ready:
-            debt.ready.remove(uid)
-            if removed and not _is_past_budgets(run.drains[state.by], state, at):
-                debt.open += 1
-                if debt.open > allowed[state.app]:
-                    what = f"{state.by} has removed {state.name}: {debt.open} pods of {state.app} are away by drains"
-                    yield InvariantViolation(at, Invariant.BUDGET, f"{what}, and {allowed[state.app]} may be")
+        if state.node:
+            arrived.setdefault(uid, at)
+    begun: dict[str, float] = {}
+    for at, who, asked in run.removal_requests:
+        begun.setdefault(who, at)
+        if not asked.uid:
+            yield InvariantViolation(
+                at, Invariant.UNPLANNED, f"{who} asks for {asked.name}, whichever pod has that name"
+            )
+        elif arrived.get(asked.uid, 0.0) > begun[who]:
+            what = f"{who} asks for {asked.name} ({asked.uid}), which came when it had chosen its pods"
+            yield InvariantViolation(at, Invariant.UNPLANNED, what)
+        order = run.drains[who.rpartition("-")[0]]
+        if at > _owns_since(run.leases, who, at) + order.stops_after:
+            what = f"{who} asks for {asked.name}, and was to stop after {order.stops_after:g} s"
+            yield InvariantViolation(at, Invariant.STOPPED, what)
 
 
-def _is_past_budgets(drain: DrainTold, state: PodState, at: float) -> bool:
-    """Whether its time is over, after which pods are deleted. An eviction never passes a budget."""
-    return at >= drain.deletes_from and not state.is_evicted
+def _owns_since(leases: Sequence[Noted[LeaseState]], who: str, at: float) -> float:
+    """When it took its first Lease; now, if it has none."""
+    return next((one.at for one in leases if one.what.holder == who), at)
 
 
 def _judge_cordons(states: Sequence[Noted[CordonState]]) -> Iterator[InvariantViolation]:
