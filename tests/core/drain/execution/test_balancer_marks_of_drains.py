@@ -11,8 +11,8 @@ from lastcall.adapters.kube.drain_cluster import KubeDrainCluster
 from lastcall.adapters.kube.informer import Informer
 from lastcall.adapters.kube.resources import NODES
 from lastcall.aio import OrderedTaskGroup
-from lastcall.drain.execution.balancer_mark_remover import LOOK_SECONDS, BalancerMarkRemover
-from lastcall.errors import Unavailable
+from lastcall.drain.execution.balancer_mark_remover import LOOK_SECONDS, NOT_PERMITTED_SECONDS, BalancerMarkRemover
+from lastcall.errors import ApiNotPermitted, Unavailable
 from lastcall.model.balancer_marks import BalancerMark
 from lastcall.model.observed import WatchedNode
 from lastcall.names import BALANCER_EXCLUSION, BALANCER_MARKS, TO_BE_DELETED
@@ -174,4 +174,23 @@ async def test_an_api_server_that_is_away_is_asked_again(world):
         assert excluded(world) == BOTH
         away = False
         await world.settle(2 * LOOK_SECONDS)
+    assert excluded(world) == NONE
+
+
+@in_world()
+async def test_a_missing_right_is_asked_for_every_five_minutes(world):
+    run = await world.drain("n1", balancers=ALL)
+    await run.run()
+    await uncordon(world)
+    permitted = False
+
+    async def trouble(method, target):
+        if not permitted:
+            raise ApiNotPermitted("may not patch nodes")
+
+    async with removing(world, trouble) as transport:
+        await world.settle(NOT_PERMITTED_SECONDS - LOOK_SECONDS)
+        assert len(transport.asked) == 1
+        permitted = True
+        await world.settle(3 * LOOK_SECONDS)
     assert excluded(world) == NONE
