@@ -1,4 +1,7 @@
-"""``lastcall drain`` of a node with a guarded pod: it is held, never forced, and goes when its application is ready."""
+"""``lastcall drain`` and the real ``kubectl drain --disable-eviction`` of a node with a guarded pod.
+
+It is held, never forced, and goes when its application is ready.
+"""
 
 import os
 import signal
@@ -52,3 +55,27 @@ def test_a_guarded_pod_is_held_and_never_forced(cluster):
             run.wait(60)
     assert "pod/jobs-0 evicted" in said.read_text()
     assert "node/lab-1 drained" in said.read_text()
+
+
+def test_kubectl_that_deletes_instead_of_evicting_is_refused_each_time_until_the_application_is_ready(cluster):
+    """Its first refusal ends the command; a person reads why, and calls it again."""
+    uid = cluster.pod()["metadata"]["uid"]
+    line = "drain lab-1 --disable-eviction --ignore-daemonsets --timeout=60s"
+    said = cluster.kubectl(line)
+    assert "Error from server (TooManyRequests): admission webhook" in said, said
+    assert "pod default/jobs-0 is held by GuardPolicy jobs: its application begins to prepare" in said
+    wait(lambda: "moves its jobs" in cluster.kubectl("get guardpolicy jobs -o yaml"), "progress")
+    for _ in range(3):
+        said = cluster.kubectl(line)
+        assert "moves its jobs (40 % done, since" in said, said
+        assert "see: kubectl get guardpolicy jobs --namespace default -o yaml" in said
+        assert "node/lab-1 drained" not in said
+    assert cluster.pod()["metadata"]["uid"] == uid
+    assert "deletionTimestamp" not in cluster.pod()["metadata"]
+    assert cluster.read("node lab-1")["spec"]["unschedulable"], "no other pod comes meanwhile"
+
+    (cluster.books / "ready").touch()
+    wait(lambda: cluster.read("guardpolicy jobs")["status"]["pods"][0]["state"] == "Ready", "readiness")
+    said = cluster.kubectl(line)
+    assert "node/lab-1 drained" in said, said
+    assert cluster.calls().count("prepare") == 1
