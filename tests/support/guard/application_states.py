@@ -20,6 +20,8 @@ class Asked:
     name: str
     said: list = field(default_factory=list)
     held: dict = field(default_factory=dict)
+    condition: dict | None = None
+    """What the guard said on the pod at that time."""
     most_gone: int = 1
     """So many members were away at a time."""
 
@@ -133,7 +135,9 @@ class RolloutRestart(KubectlDelete):
         return application(f"rollout restart statefulset {application.name}")
 
     def choose(self, application):
-        return f"{application.name}-2"
+        """The one that leads, where the application can be told who that is: it has most to lose."""
+        application.lead_by(name := f"{application.name}-2")
+        return name
 
     def finish(self, application):
         said = application(f"rollout status statefulset {application.name} --timeout=240s")
@@ -219,6 +223,7 @@ def _ask_for(application, name, way, policy=""):
         _ask_once(application, asked, way)
         time.sleep(1)
     asked.held = application.held(policy).get(name, {})
+    asked.condition = application.guard_condition(name)
     application.thaw()
     if _uid(application, name) == uid:
         _ask_until_gone(application, asked, way, uid)

@@ -16,6 +16,7 @@ from support.kube.kubectl import ask_kubectl
 from support.lab.up_process import LabProcess
 
 from lastcall.manifests.guard import guarded_namespace_objects
+from lastcall.names import GUARD_READY
 
 
 def guard_policy(name, provider):
@@ -117,6 +118,9 @@ class GuardedLab:
         """The name of the pod that takes the writes."""
         raise NotImplementedError
 
+    def lead_by(self, name):
+        """Has this pod lead, where an application can be told so; otherwise whoever leads goes on."""
+
     def clear(self):
         """Removes what clients have written, if a replacement has to copy it: the next state does not need it."""
 
@@ -152,6 +156,18 @@ class GuardedLab:
         found = self.read(f"/apis/lastcall.dev/v1alpha1/namespaces/default/guardpolicies/{policy or self.name}")
         status = found.get("status", {})
         return {one["name"]: one for one in status.get("pods", []) if one["state"] != "Released"}
+
+    def guard_condition(self, name):
+        """What the guard says on the pod; None if it says nothing."""
+        pod = self.find(name) or {"status": {}}
+        found = pod["status"].get("conditions", ())
+        return next((one for one in found if one["type"] == GUARD_READY), None)
+
+    def told_about(self, reason):
+        """The kind and name of what Events of this reason are about."""
+        found = self.read("/api/v1/namespaces/default/events")
+        about = [one["involvedObject"] for one in found if one["reason"] == reason]
+        return {(one["kind"], one["name"]) for one in about}
 
     def delete_until_gone(self, name, options="", seconds=90):
         """As a person who asks again: what kubectl said each time."""

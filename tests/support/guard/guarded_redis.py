@@ -1,7 +1,7 @@
 """Three Redis pods on three nodes of a lab, with or without a guard."""
 
 from support.guard import redis_set
-from support.guard.guarded_lab import GuardedLab
+from support.guard.guarded_lab import GuardedLab, wait
 
 
 class GuardedRedis(GuardedLab):
@@ -27,6 +27,17 @@ class GuardedRedis(GuardedLab):
     def leading_pod(self):
         [master] = self.masters()
         return next(name for name, pod in self.pods().items() if pod["status"].get("podIP") == master)
+
+    def lead_by(self, name):
+        addresses = {one: pod["status"]["podIP"] for one, pod in self.pods().items()}
+        master = self.leading_pod()
+        if name == master:
+            return
+        redis_set.ask(addresses[master], "failover", "to", addresses[name], redis_set.PORT, "timeout", 5000)
+        wait(lambda: self.masters() == [addresses[name]], f"master {name}")
+        for one in (addresses[other] for other in addresses if other != name):
+            redis_set.ask(one, "replicaof", addresses[name], redis_set.PORT)
+            wait(lambda one=one: redis_set.ask(one, "role")[3] == "connected", "replica that follows")
 
     def clear(self):
         [master] = self.masters()

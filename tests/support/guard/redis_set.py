@@ -2,6 +2,9 @@
 
 Each pod writes its address into a directory of the test, which stands for DNS. A pod that starts follows the master that
 it finds; without one it promotes the replica that has received most; without any it is the master itself.
+
+A member that does not answer is unready after 30 seconds, as with the probes of common charts. Until then the controller of
+the StatefulSet counts it as one that serves.
 """
 
 import contextlib
@@ -61,7 +64,7 @@ def stateful_set(peers, *, replicas=3, grace=30, shutdown=10, name="redis"):
         "command": ["bash", "-c", RUN + START],
         "env": environment,
         "ports": [{"containerPort": PORT}],
-        "readinessProbe": probe | {"periodSeconds": 1, "timeoutSeconds": 1, "failureThreshold": 1},
+        "readinessProbe": probe | {"periodSeconds": 1, "timeoutSeconds": 1, "failureThreshold": 30},
     }
     labels = {"app": name}
     return {

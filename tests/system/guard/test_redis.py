@@ -7,6 +7,7 @@ import shutil
 import time
 
 import pytest
+from support.guard import application_states as states
 from support.guard import redis_set
 from support.guard.guarded_lab import wait
 from support.guard.guarded_redis import GuardedRedis
@@ -136,3 +137,31 @@ def test_a_roll_of_the_stateful_set_needs_nobody(redis):
     assert "roll" in said
     assert "complete" in said or "successfully" in said
     assert client.count_lost() == 0
+
+
+@pytest.mark.parametrize(
+    ("play", "said"),
+    [
+        pytest.param(states.ask_while_replicas_are_frozen, ("no answer", "behind"), id="b-frozen"),
+        pytest.param(states.ask_one_member_short, ("redis-0", "redis-1"), id="c-short"),
+    ],
+)
+def test_a_roll_is_held_in_trouble_a_person_is_told_and_it_goes_on_by_itself(redis, play, said):
+    """The master is the first that the controller asks for. Events, a condition and the policy say why it waits."""
+    cluster = redis()
+    found = states.observe(cluster, lambda one: play(one, way=states.RolloutRestart), size=50_000)
+    held, condition = found.asked.held, found.asked.condition
+    assert held["state"] in ("Unhealthy", "Stalled")
+    assert held["requestedBy"] == "system:serviceaccount:kube-system:statefulset-controller"
+    assert any(one in held["message"] for one in said)
+    assert (condition["status"], condition["reason"]) == ("False", held["state"])
+    assert any(one in condition["message"] for one in said)
+    told = cluster.told_about("ApplicationUnhealthy") | cluster.told_about("PreparationStalled")
+    assert told >= {("Pod", "redis-2"), ("StatefulSet", "redis")}
+    assert found.lost == 0
+
+
+def test_without_a_guard_a_roll_costs_writes_while_replicas_are_frozen(redis):
+    cluster = redis(guarded=False)
+    play = lambda one: states.ask_while_replicas_are_frozen(one, way=states.RolloutRestart)  # noqa: E731 - as above
+    assert states.observe(cluster, play, size=50_000).lost > 0
