@@ -61,12 +61,28 @@ def _cordoned(turn):
     return turn.since(turn.sight.first(NODES, turn.zero, lambda node: node["spec"].get("unschedulable")))
 
 
+def _withdrawals(turn):
+    return {name: at for service in SERVED for name, at in turn.sight.withdrawn(service, turn.zero).items()}
+
+
 def _withdrawn(turn):
-    return turn.since(*(at for service in SERVED for at in turn.sight.withdrawn(service, turn.zero)))
+    return turn.since(*_withdrawals(turn).values())
+
+
+def _served_too_long(turn):
+    """How long each pod behind a Service was a ready endpoint after its SIGTERM."""
+    terms = turn.seen["TERM"]
+    seconds = (at - terms[name] for name, at in _withdrawals(turn).items() if name in terms)
+    return sorted(one for one in seconds if one > 0)
 
 
 def _replaced(*apps):
     return lambda turn: turn.since(*(at for app in apps for at in turn.sight.replaced(app, turn.zero)))
+
+
+def _replaced_after_end(turn):
+    [end] = turn.moments("end", "db")
+    return [at - end for at in _replaced("db")(turn)]
 
 
 def _pods(turn):
@@ -108,12 +124,14 @@ TIMES = (
     ("first SIGTERM", lambda turn: turn.moments("TERM")[:1]),
     ("SIGTERM of pods in no Service", lambda turn: turn.moments("TERM", "bare", "static", "job", "log")),
     ("endpoints out (Deployment, StatefulSet)", _withdrawn),
-    ("SIGTERM of the pods behind Services", lambda turn: turn.moments("TERM", *SERVED)),
+    ("a ready endpoint after its SIGTERM, for so long", _served_too_long),
     ("replacements of running pods: Deployments", _replaced(*REPLACED)),
-    ("replacement: StatefulSet", _replaced("db")),
+    ("replacement: StatefulSet, from the pod's end", _replaced_after_end),
     ("machine released", lambda turn: [turn.released - turn.zero]),
 )
 FACTS = (
+    ("SIGTERM of the pods behind Services", lambda turn: _span(turn.moments("TERM", *SERVED))),
+    ("replacement: StatefulSet", lambda turn: _span(_replaced("db")(turn))),
     ("Job: pods counted as failed", _failures),
     ("critical DaemonSet pod, SIGTERM", _critical),
     ("DaemonSet pods made again", lambda turn: len(_replaced("log", "net")(turn))),

@@ -57,26 +57,26 @@ class Sight:
         """When an object was so for the first time since then; None if never."""
         return next((at for at, _, obj in self.changes(resource, since) if is_so(obj)), None)
 
-    def uids(self, app, before):
-        """Of the pods of an app that there were."""
-        pods = ((at, obj) for at, _, obj in self.changes(PODS) if at < before)
-        return {obj["metadata"]["uid"] for _, obj in pods if app_of(obj) == app}
+    def pods_of(self, app, before):
+        """Of the pods of an app that there were: their names by uid."""
+        pods = (obj for at, _, obj in self.changes(PODS) if at < before and app_of(obj) == app)
+        return {obj["metadata"]["uid"]: obj["metadata"]["name"] for obj in pods}
 
     def withdrawn(self, service, before):
-        """When each of a Service's pods was no ready endpoint any more."""
-        slices, left, found = {}, self.uids(service, before), []
+        """When each of a Service's pods was no ready endpoint any more, by the pod's name."""
+        slices, left, found = {}, self.pods_of(service, before), {}
         for at, gone, obj in self.changes(ENDPOINT_SLICES):
             if (obj["metadata"].get("labels") or {}).get(SERVICE) != service:
                 continue
             slices[obj["metadata"]["name"]] = set() if gone else _ready_uids(obj)
-            if at >= before and (out := left - set().union(*slices.values())):
-                found += [at] * len(out)
-                left -= out
+            if at >= before:
+                ready = set().union(*slices.values())
+                found |= {left.pop(uid): at for uid in left.keys() - ready}
         return found
 
     def replaced(self, app, before):
         """When each replacement of an app's pods was created."""
-        known, found = self.uids(app, before), []
+        known, found = set(self.pods_of(app, before)), []
         for at, _, obj in self.changes(PODS, before):
             if app_of(obj) == app and obj["metadata"]["uid"] not in known:
                 known.add(obj["metadata"]["uid"])

@@ -12,7 +12,7 @@ from lastcall.adapters.kube.pod_endpoints import KubePodEndpoints
 from lastcall.adapters.kube.pod_owners import KubePodOwners
 from lastcall.adapters.kube.resources import ENDPOINT_SLICES, LEASES, NODES, PODS, dict_resource
 from lastcall.errors import Unavailable
-from lastcall.graceful.cluster.cluster_node_face import ANNOUNCE_AFTER_SECONDS, ClusterNodeFace
+from lastcall.graceful.cluster.cluster_node_face import SIGTERMS_FIRST_SECONDS, ClusterNodeFace
 from lastcall.model.pods import Pod
 from lastcall.model.traffic import TrafficSettings
 from lastcall.ports.node import RunningPod
@@ -28,11 +28,13 @@ TYPED_PODS = PODS.with_shape(Pod)
 
 
 class FakeProxies:
-    """``ports.cluster.ProxyLatency``: answers with ``latency``, or raises it if it is an error."""
+    """``ports.cluster.ProxyLatency``: answers with ``latency``, or raises it if it is an error; counts how often."""
 
     latency = None
+    asked = 0
 
     async def read_latency(self):
+        self.asked += 1
         if isinstance(self.latency, Exception):
             raise self.latency
         return self.latency
@@ -94,7 +96,7 @@ class FaceCluster:
     async def begin_shutdown(self):
         """The face's, until the Node is announced if the server answers at once."""
         await self.face.begin_shutdown(100)
-        await self.clock.sleep(2 * ANNOUNCE_AFTER_SECONDS)
+        await self.clock.sleep(2 * SIGTERMS_FIRST_SECONDS)
 
     async def make_pod(self, name, owner="ReplicaSet", *, uid="u", labels=None, **spec):
         version = "apps/v1" if owner == "StatefulSet" else "v1"

@@ -125,13 +125,16 @@ class Informer(Generic[T]):
         return known.obj if known else None
 
     async def changes(self) -> AsyncGenerator[WatchChange[T], None]:
-        """Yields every change once, in order, beginning with the existing objects. Never ends; close it to stop."""
+        """Yields every change once, in order. Never ends; close it to stop.
+
+        Begins with the existing objects, unless ``list_changes`` was called before.
+        """
         while True:
             begun, listed = self._clock.boottime(), not self._revision
             failure: LastcallError | None = None
             try:
                 if listed:
-                    for change in await self._list_changes():
+                    for change in await self.list_changes():
                         yield change
                 async with contextlib.aclosing(self._watch_changes()) as watch:
                     async for change in watch:
@@ -161,8 +164,11 @@ class Informer(Generic[T]):
 
     # -- list ----------------------------------------------------------------------------------------------------------
 
-    async def _list_changes(self) -> Sequence[WatchChange[T]]:
-        """Lists, updates all known objects, and returns the changes to report."""
+    async def list_changes(self) -> Sequence[WatchChange[T]]:
+        """Lists once, updates all known objects, and returns the changes, of which SYNCED is the last.
+
+        For a caller that has to know why a first list fails: the error is raised and not logged.
+        """
         found: dict[ObjectKey, DecodedObject[T]] = {}
         unread: dict[ObjectKey, UndecodableObject] = {}
         revision = ""

@@ -71,11 +71,13 @@ class KubePodEndpoints:
 
     async def _follow(self, namespace: str) -> None:
         client = self._find_client()
-        if client and await self._list_once(client, namespace):
+        informer = client and Informer(
+            client, _SLICES, clock=self._clock, random=self._random, namespace=namespace
+        )
+        if informer and await self._list_once(informer, namespace):
             await self._clock.sleep(WATCH_AFTER_SECONDS)
-            informer = Informer(client, _SLICES, clock=self._clock, random=self._random, namespace=namespace)
             async with contextlib.aclosing(informer.changes()) as changes:
-                synced = False
+                synced = bool(informer.revision)
                 async for change in changes:
                     synced = synced or change.kind is ChangeKind.SYNCED
                     if synced:
@@ -84,13 +86,14 @@ class KubePodEndpoints:
             self._ready[namespace] = TrafficTargets()
             self._changed.set()
 
-    async def _list_once(self, client: Client, namespace: str) -> bool:
+    async def _list_once(self, informer: Informer[EndpointSlice], namespace: str) -> bool:
         """The first look, for which SIGTERMs wait; returns whether the rights are there.
 
         A failure that may pass is left to the informer, which lists again before it watches.
         """
         try:
-            self._set_slices(namespace, (await client.list(_SLICES, namespace=namespace)).items)
+            await informer.list_changes()
+            self._set_slices(namespace, [*informer.objects.values()])
         except ApiNotPermitted as error:
             log.info("no SIGTERM waits for EndpointSlices in %s: %s", namespace, error)
             return False

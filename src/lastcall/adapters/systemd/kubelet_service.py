@@ -30,9 +30,9 @@ LOOK_SECONDS = 0.1
 """Seconds between two looks whether a stopped kubelet runs: it starts pods within a second."""
 
 _RETRY = 0.5
-_LOOK = 0.003
+_LOOK = 0.001
 _LOOK_AT_END = 0.015
-"""Seconds between two looks at systemd's jobs; and at a kubelet that has its SIGTERM, for which no pod's SIGTERM waits."""
+"""Seconds between two looks at systemd's jobs, for which all SIGTERMs wait; and at a kubelet that has its SIGTERM."""
 
 _JOB_SECONDS = 10.0
 """Seconds for a job of systemd."""

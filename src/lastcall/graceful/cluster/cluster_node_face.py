@@ -40,8 +40,8 @@ AFTER_SIGTERM_SECONDS = 0.02
 """After which the writes of a pod begin whose SIGTERM waits for none of them: new connections to the server would take
 the CPU from the SIGTERMs."""
 
-ANNOUNCE_AFTER_SECONDS = 0.01
-"""How long the Node's announcement leaves the CPU to the stop of the kubelet, and then to the first SIGTERMs, in seconds."""
+STOP_FIRST_SECONDS, SIGTERMS_FIRST_SECONDS = 0.02, 0.01
+"""How long the Node's announcement leaves the CPU to the stop of the kubelet, at most, and then to the first SIGTERMs."""
 
 STOP_SECONDS = 2.0
 """How long the writes to pods wait for the kubelet's end, in seconds."""
@@ -145,7 +145,6 @@ class ClusterNodeFace:
         after = 0.0 if waits else AFTER_SIGTERM_SECONDS
         departure = self._departures.get(live.pod.metadata.uid) or self._start_departure(live.pod, grace, after)
         if waits:
-            self._settle.start()
             end = min(until, self._clock.boottime() + self._limit)
             listed_by = self._listed_by.get(live.pod.metadata.namespace, 0.0)
             await self._traffic.wait_until_withdrawn(
@@ -224,8 +223,8 @@ class ClusterNodeFace:
     async def _announce(self, stopping: asyncio.Task[None], deadline: float) -> None:
         """The SIGTERMs that wait for the kubelet's are sent first, unless that one is late."""
         ending = self._kubelet.wait_until_ending()
-        if await wait_first(self._clock.sleep(ANNOUNCE_AFTER_SECONDS), wait_any(stopping), ending):
-            await self._clock.sleep(ANNOUNCE_AFTER_SECONDS)
+        if await wait_first(self._clock.sleep(STOP_FIRST_SECONDS), wait_any(stopping), ending):
+            await self._clock.sleep(SIGTERMS_FIRST_SECONDS)
         await self._announcement.keep(deadline)
 
     async def _correct_kubelet(self) -> None:

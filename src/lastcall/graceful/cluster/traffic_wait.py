@@ -40,7 +40,7 @@ class TrafficWait:
         At ``until`` (CLOCK_BOOTTIME seconds) it returns in any case, and earlier if the server does not answer: the
         slices have to be listed by ``listed_by``, and ``announced``, the wait for the pod's first write, has to end in
         ``ANSWER_SECONDS``, after ``stopped``, the wait for the end of a kubelet that must not see that write. It returns
-        at once for a pod that no slice names as ready.
+        at once for a pod that no slice names as ready; the proxies' settle time is asked for only for one that is.
         """
         begun = self._clock.boottime()
         while (receives := self._endpoints.receives_traffic(pod)) is None:
@@ -48,6 +48,7 @@ class TrafficWait:
                 return
         if not receives:
             return
+        self._settle.start()
         if stopped and not await self._is_done_by(until, stopped()):
             return
         answer_by = min(self._clock.boottime() + ANSWER_SECONDS, until)

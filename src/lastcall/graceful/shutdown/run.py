@@ -46,6 +46,9 @@ SPEC_LOOK_SECONDS = 0.02
 RETRY_SECONDS = 0.25
 """Seconds between two attempts to get a first list of pods from an unavailable runtime."""
 
+EXPECT_AFTER_SECONDS = 0.001
+"""Seconds after which the pods' namespaces are asked about: every SIGTERM waits for the kubelet's, which is asked for first."""
+
 _SAME = 0.01
 """Seconds; a smaller difference does not shorten a phase, whose time is journalled in milliseconds."""
 
@@ -185,6 +188,7 @@ class ShutdownRun:
 
     async def _expect_cached_pods(self) -> None:
         """Names the pods that are known already, so that what is asked about them is asked while the kubelet stops."""
+        await self._clock.sleep(EXPECT_AFTER_SECONDS)
         if await self._refresher.read_cached():
             self._node.expect_pods(self._roster.namespaces)
 

@@ -113,7 +113,6 @@ class KubeletNodeFace:
         self._listed_by = self._clock.boottime() + ANSWER_SECONDS
         if self._traffic:
             self._traffic.endpoints.start(namespaces)
-            self._traffic.settle.start()
 
     async def wait_until_prepared(self, live: RunningPod, until: Callable[[], float]) -> ApplicationReadiness | None:
         """Waits for the pod's condition, which the guard writes: it prepares from the Node's mark on."""

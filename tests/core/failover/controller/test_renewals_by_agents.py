@@ -13,7 +13,7 @@ from lastcall.adapters.kube.pod_endpoints import KubePodEndpoints
 from lastcall.adapters.kube.pod_owners import KubePodOwners
 from lastcall.adapters.kube.resources import LEASES, PODS
 from lastcall.graceful.cluster import node_changes
-from lastcall.graceful.cluster.cluster_node_face import ANNOUNCE_AFTER_SECONDS, ClusterNodeFace
+from lastcall.graceful.cluster.cluster_node_face import SIGTERMS_FIRST_SECONDS, ClusterNodeFace
 from lastcall.model.traffic import TrafficSettings
 from lastcall_lab.apiserver.server.in_process import InProcessTransport
 from lastcall_lab.control_plane.identities import kubelet_identity
@@ -73,7 +73,7 @@ async def test_the_node_is_neither_unknown_nor_fenced_although_its_record_is_mis
     node = world.place()
     agent = Agent(world, node)
     await agent.begin()
-    await world.cluster.clock.sleep(2 * ANNOUNCE_AFTER_SECONDS)  # until the Node is announced
+    await world.cluster.clock.sleep(2 * SIGTERMS_FIRST_SECONDS)  # until the Node is announced
     assert await watch_shutdown(world, agent) == ["False"]
     assert world.verbs() == []
     assert world.mark(node) is None

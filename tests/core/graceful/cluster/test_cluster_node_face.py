@@ -72,13 +72,26 @@ async def test_a_kubelet_that_writes_ready_is_corrected_and_the_lease_is_renewed
 async def test_what_a_kubelet_writes_before_it_is_stopped_is_corrected_at_once(cluster):
     cluster.kubelet.slow = 0.05
     begun = asyncio.ensure_future(cluster.face.begin_shutdown(100))
-    await cluster.clock.sleep(0.02)
+    await cluster.clock.sleep(0.03)
     assert (await cluster.conditions())[names.READY] == ("False", "KubeletNotReady")
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "posting ready"}
     await cluster.admin.patch(NODES, "n1", {"status": {"conditions": [ready]}}, subresource="status")
     await begun
     await cluster.clock.sleep(0.1)
     assert (await cluster.conditions())[names.READY] == ("False", "KubeletNotReady")
+
+
+@pytest.mark.parametrize(("ending", "written"), [(0.0, 0.01), (0.015, 0.025), (1.0, 0.02)])
+def test_the_node_is_announced_when_the_first_sigterms_are_sent_or_the_kubelet_is_late(ending, written):
+    @in_cluster
+    async def scene(cluster):
+        cluster.kubelet.ending, cluster.kubelet.slow = ending, 2.0
+        begun = asyncio.ensure_future(cluster.face.begin_shutdown(100))
+        await cluster.clock.sleep(0.1)
+        assert cluster.asked[0] == (pytest.approx(written), "PATCH", "/api/v1/nodes/n1/status")
+        await begun
+
+    scene()
 
 
 @in_cluster
@@ -383,6 +396,26 @@ async def test_without_an_identity_nothing_is_waited_for(cluster):
     await cluster.face.report_finished()
     assert cluster.clock.boottime() < begun + 0.01
     assert "no identity for the API server is known" in cluster.face.take_notes()[0]
+
+
+@in_cluster
+async def test_the_slices_are_listed_once_and_then_watched(cluster):
+    asked, server = [], InProcessTransport(cluster.server)
+
+    class Reader:
+        async def request(self, method, target, headers, body, **options):
+            asked.append("watch=true" in target)
+            return await server.request(method, target, headers, body, **options)
+
+    cluster.reader = Client(Wire(Reader()))
+    live = await cluster.make_pod("web")
+    await cluster.make_slice(live)
+    cluster.face.expect_pods({"default"})
+    withdrawal = asyncio.create_task(cluster.withdraw(0.4))
+    await cluster.face.begin_pod(live, 30.0, 5.0)
+    assert cluster.clock.boottime() == pytest.approx(0.5, abs=0.05)
+    assert asked == [False, True]
+    await cancel_and_wait(withdrawal)
 
 
 @in_cluster

@@ -45,6 +45,21 @@ def test_the_configured_time_counts_then_the_learnt_one(configured, latency, set
 
 
 @in_cluster
+async def test_the_proxies_are_asked_once_and_only_for_a_pod_that_gets_traffic(cluster):
+    cluster.settle = None
+    cluster.face = cluster.new_face()
+    web, twin, batch = [await cluster.make_pod(name) for name in ("web", "twin", "batch")]
+    await cluster.make_slice(web, twin)
+    cluster.face.expect_pods({"default"})
+    await cluster.face.begin_pod(batch, 60.0, 10.0)
+    await cluster.clock.sleep(0.1)
+    assert cluster.proxies.asked == 0
+    for live in (web, twin):
+        await cluster.face.begin_pod(live, 60.0, 0.2)
+    assert cluster.proxies.asked == 1
+
+
+@in_cluster
 async def test_a_learnt_time_never_exceeds_the_limit(cluster):
     cluster.settle, cluster.proxies.latency = None, 300.0
     assert await wait_for_one_pod(cluster) == pytest.approx(2.0, abs=0.05)

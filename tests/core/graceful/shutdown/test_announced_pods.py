@@ -4,6 +4,7 @@ import pytest
 from support.agents.shutdown_run import Shutdown
 from support.agents.virtual_parts import phases, pod
 
+from lastcall.graceful.shutdown.run import EXPECT_AFTER_SECONDS
 from lastcall.model.shutdown import HookStarted, NoteWritten, PodEnded, ShutdownMode
 from lastcall_lab.fakes.actor_runtime import ContainerScript
 
@@ -40,7 +41,7 @@ def test_each_pod_is_announced_when_its_phase_begins():
 
 def test_what_is_asked_about_the_pods_is_asked_while_the_kubelet_stops():
     shutdown = Shutdown(TWO, [(pod("web"), None)], slow=0.5)
-    assert shutdown.node.whens("expect") == [0, 0.5]
+    assert shutdown.node.whens("expect") == [EXPECT_AFTER_SECONDS, 0.5], "and after the kubelet's stop is asked for"
 
 
 def test_notes_of_the_node_are_in_the_report():
