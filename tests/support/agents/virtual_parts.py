@@ -104,7 +104,8 @@ class RecordingNode:
 
     async def begin_pod(self, live, grace, until):
         self.begun.append((self.clock.boottime(), live.pod.metadata.name, grace, until))
-        await self.clock.sleep(min(self.traffic.get(live.pod.metadata.name, 0.0), until - self.clock.boottime()))
+        if seconds := self.traffic.get(live.pod.metadata.name):
+            await self.clock.sleep(min(seconds, until - self.clock.boottime()))
         return live.pod.metadata.name in self.spares
 
     def take_notes(self):

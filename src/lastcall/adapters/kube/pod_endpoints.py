@@ -71,9 +71,7 @@ class KubePodEndpoints:
 
     async def _follow(self, namespace: str) -> None:
         client = self._find_client()
-        informer = client and Informer(
-            client, _SLICES, clock=self._clock, random=self._random, namespace=namespace
-        )
+        informer = client and Informer(client, _SLICES, clock=self._clock, random=self._random, namespace=namespace)
         if informer and await self._list_once(informer, namespace):
             await self._clock.sleep(WATCH_AFTER_SECONDS)
             async with contextlib.aclosing(informer.changes()) as changes:

@@ -4,7 +4,8 @@ Also of pods that an earlier process began to terminate.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from lastcall.aio import OrderedTaskGroup, Signal, wait_first
 from lastcall.graceful.planning.time_windows import PhaseTime, TerminationWindow
@@ -24,6 +25,9 @@ from lastcall.graceful.shutdown.users_wait import wait_for_users
 from lastcall.model.pods import asked_grace
 from lastcall.model.shutdown import JournalEvent, PodEnded, PodOutcome, PodRecord, ShutdownMode
 from lastcall.ports.node import Clock, NodeFace, PodRuntime, RunningPod
+
+_ROUNDS_TO_SIGTERM = 2
+"""Rounds of the event loop in which a pod that waits for nothing is announced and gets its SIGTERM."""
 
 SANDBOX_DELAY = 1.0
 """How long the teardown of a sandbox leaves the runtime to what the machine waits for, in seconds."""
@@ -76,8 +80,21 @@ class PodEnds:
             uid for uid, task in self._tasks.items() if not task.done() and not self._roster.have_containers_ended(uid)
         ]
 
-    def begin_pod(self, live: RunningPod, index: int, time: PhaseTime, begun: float) -> None:
-        """Begins a pod of the phase ``index``, whose window is counted from ``begun``."""
+    async def begin_pods(self, waiting: Sequence[RunningPod], index: int, time: PhaseTime, begun: float) -> None:
+        """Begins pods of the phase ``index``, whose windows are counted from ``begun``.
+
+        The first pod gets its SIGTERM before the others have their lines in the journal. All count as begun by then:
+        one that serves others waits for them.
+        """
+        terminations = [self._prepare_termination(live, index, time, begun) for live in waiting]
+        for number, start in enumerate(terminations):
+            if number == 1:
+                for _ in range(_ROUNDS_TO_SIGTERM):
+                    await self._clock.sleep(0)
+            start()
+
+    def _prepare_termination(self, live: RunningPod, index: int, time: PhaseTime, begun: float) -> Callable[[], None]:
+        """Marks the pod as begun; returns what starts its termination."""
         uid = live.pod.metadata.uid
         record = self._records.get(uid) or self._taken_over.get(uid)
         if record:
@@ -85,10 +102,8 @@ class PodEnds:
         mine = AdjustableWindow(_pod_window(live, time, begun), self._clock)
         self._times[uid] = mine
         self._roster.mark_begun(uid)
-        known = uid in self._records
-        self._start_termination(
-            live, mine, record, () if known else initial_events(live, index, mine, record, clock=self._clock)
-        )
+        events = () if uid in self._records else initial_events(live, index, mine, record, clock=self._clock)
+        return partial(self._start_unless_called_off, live, mine, record, events)
 
     def shorten(self, time: PhaseTime) -> None:
         """Fits the windows of the open pods into a shorter phase."""
@@ -142,6 +157,13 @@ class PodEnds:
             self._notes.record(f"{key}: its last status could not be written: {type(error).__name__}: {error}")
 
     # -- one pod -------------------------------------------------------------------------------------------------------
+
+    def _start_unless_called_off(
+        self, live: RunningPod, time: AdjustableWindow, record: PodRecord | None, events: Iterable[JournalEvent]
+    ) -> None:
+        """Nothing has been done to a pod without a record."""
+        if record or not self._called_off:
+            self._start_termination(live, time, record, events)
 
     def _start_termination(
         self, live: RunningPod, time: AdjustableWindow, record: PodRecord | None, events: Iterable[JournalEvent] = ()

@@ -302,8 +302,7 @@ class ShutdownRun:
                 if time is not before:
                     await cancel_and_wait(alarm)
                     alarm = self._start_alarm(time.end)
-                for live in self._roster.waiting_pods(index):
-                    self._ends.begin_pod(live, index, time, begun)
+                await self._ends.begin_pods(self._roster.waiting_pods(index), index, time, begun)
                 if not self._roster.open_uids and not await self._find_late_pods(index, time):
                     return PhaseEnd.DONE
                 if not self._roster.open_uids:

@@ -94,6 +94,13 @@ def test_the_node_is_not_ready_before_the_first_signal():
     assert shutdown.deliveries("TERM")[0].at == 0.5
 
 
+def test_the_first_signal_waits_for_the_journals_lines_of_no_other_pod():
+    shutdown = Shutdown(phases((0, 20)), [(pod(name, uid=name), None) for name in ("a", "b", "c")])
+    told = [(type(event), event.uid) for event in shutdown.events if isinstance(event, PodStarted | ContainerSignalled)]
+    assert told[:3] == [(PodStarted, "a"), (ContainerSignalled, "a"), (PodStarted, "b")]
+    assert [(sent.at, sent.uid) for sent in shutdown.deliveries("TERM")] == [(0, "a"), (0, "b"), (0, "c")]
+
+
 def test_a_node_that_cannot_be_told_holds_nobody_up_for_long():
     shutdown = Shutdown(TWO, [(pod("web"), None)], slow=100)
     assert shutdown.deliveries("TERM")[0].at == 2.0
@@ -340,6 +347,18 @@ def test_cancelled_between_two_pods():
     assert shutdown.deliveries("TERM", "spared") == []
     assert shutdown.of(PhaseEnded)[0].end is PhaseEnd.CANCELLED
     assert shutdown.node.whens("last word") == []
+
+
+def test_cancelled_between_the_first_pod_of_a_phase_and_the_others():
+    async def cancel(shutdown, clock):
+        while not shutdown.of(PodStarted):
+            await clock.sleep(0)
+        shutdown.run.stop()
+        await clock.sleep(1)
+
+    shutdown = Shutdown(TWO, [(pod(name, uid=name), None) for name in ("a", "b")], until=cancel)
+    assert [event.uid for event in shutdown.of(PodStarted)] == ["a"]
+    assert [sent.uid for sent in shutdown.deliveries("TERM")] == ["a"]
 
 
 def test_observing_ends_nothing():
