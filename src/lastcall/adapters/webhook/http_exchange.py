@@ -8,6 +8,8 @@ from urllib.parse import parse_qs
 
 import httptools
 
+from lastcall.adapters.webhook.repeated_head import RepeatedHead
+
 _KIND_LENGTH, _SIZE_LENGTH = len(b"content-type"), len(b"content-length")
 
 
@@ -39,11 +41,11 @@ class WebhookReply(NamedTuple):
 
     def encode(self, *, close: bool) -> bytes:
         """Head and body as they are sent; ``close`` says that no answer follows on this connection."""
-        return b"%s%d\r\n\r\n%s" % (_begin_head(self.status, close=close), len(self.body), self.body)
+        return b"%s%d\r\n\r\n%s" % (_begin_head(self.status, close), len(self.body), self.body)
 
 
 @lru_cache(maxsize=64)
-def _begin_head(status: int, *, close: bool) -> bytes:
+def _begin_head(status: int, close: bool) -> bytes:
     kind = "application/json" if status == HTTPStatus.OK else "text/plain; charset=utf-8"
     return (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: {kind}\r\n"
@@ -52,7 +54,10 @@ def _begin_head(status: int, *, close: bool) -> bytes:
 
 
 class HttpExchange:
-    """The requests of one connection, in order. After a ``refusal`` nothing more is read."""
+    """The requests of one connection, in order. After a ``refusal`` nothing more is read.
+
+    A request whose head is the last one's, but for the length, does not reach the parser.
+    """
 
     def __init__(self, most_head: int, most_body: int) -> None:
         self._most_head = most_head
@@ -65,14 +70,31 @@ class HttpExchange:
         self._size = 0
         self._kind = b""
         self._in_head = True
+        self._begin: bytes | None = None
+        """What has begun with the request that is parsed; None if its head came in several pieces."""
+        self._lengths: list[bytes] = []
+        self._repeated: RepeatedHead | None = None
+        self._missing = 0
+        """Bytes of the body of a request that does not reach the parser."""
         self.is_receiving = False
         """Whether a request has begun and has not ended."""
         self.refusal: WebhookReply | None = None
 
     def feed(self, data: bytes) -> None:
         """Bytes from the client."""
-        if self.refusal:
-            return
+        while data and not self.refusal and (self._missing or not self.is_receiving):
+            if self._missing:
+                data = self._add_body(data)
+                continue
+            data = data.lstrip(b"\r\n")  # empty lines between requests
+            if (rest := self._begin_repeated(data)) is None:
+                break
+            data = rest
+        if data and not self.refusal:
+            self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
+        self._begin = None if self.is_receiving else data
         self.is_receiving = True
         try:
             self._parser.feed_data(data)
@@ -87,11 +109,33 @@ class HttpExchange:
         """The next whole request; None if there is none yet."""
         return self._ready.popleft() if self._ready else None
 
+    # -- requests with a known head ------------------------------------------------------------------------------------
+
+    def _begin_repeated(self, data: bytes) -> bytes | None:
+        """What follows the request with which the data begins; None if its head has to be parsed."""
+        found = self._repeated.find_body(data) if self._repeated else None
+        if found is None or found[1] - found[0] > self._most_body:
+            return None
+        begin, end = found
+        self._body, self._missing = [], end - begin
+        self.is_receiving = True
+        return self._add_body(data[begin:])
+
+    def _add_body(self, data: bytes) -> bytes:
+        """What follows the body."""
+        mine, rest = (data, b"") if len(data) <= self._missing else (data[: self._missing], data[self._missing :])
+        self._body.append(mine)
+        self._missing -= len(mine)
+        if not self._missing and self._repeated:
+            self.is_receiving = False
+            self._ready.append(WebhookRequest(self._repeated.path, self._repeated.query, self._take_body()))
+        return rest
+
     # -- callbacks of the parser ---------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        self._url, self._body, self._size, self._kind, self._head = b"", [], 0, b"", 0
+        self._url, self._body, self._size, self._kind, self._head, self._lengths = b"", [], 0, b"", 0, []
         self._in_head = self.is_receiving = True
 
     def on_url(self, url: bytes) -> None:
@@ -106,6 +150,7 @@ class HttpExchange:
             self._kind = value
         elif len(name) == _SIZE_LENGTH and name.lower() == b"content-length":
             self._check_length(value)
+            self._lengths.append(value)
 
     def on_headers_complete(self) -> None:
         """The body follows."""
@@ -131,6 +176,7 @@ class HttpExchange:
             self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "only application/json")
         else:
             self._ready.append(self._request())
+        self._begin = None  # the next request begins elsewhere
 
     def _check_length(self, value: bytes) -> None:
         if value.isdigit() and int(value) > self._most_body:
@@ -143,8 +189,19 @@ class HttpExchange:
 
     def _request(self) -> WebhookRequest:
         path, _, query = self._url.decode("latin-1").partition("?")
-        body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        return WebhookRequest(path=path, query=query, body=body, keeps_alive=self._parser.should_keep_alive())
+        keeps_alive = self._parser.should_keep_alive()
+        self._repeated = self._learn_head(path, query) if keeps_alive else None
+        return WebhookRequest(path=path, query=query, body=self._take_body(), keeps_alive=keeps_alive)
+
+    def _learn_head(self, path: str, query: str) -> RepeatedHead | None:
+        """None where the body does not have the one length that the head says."""
+        if self._begin is None or len(self._lengths) != 1 or self._lengths[0] != str(self._size).encode():
+            return None
+        return RepeatedHead.learn(self._begin, self._lengths[0], path, query)
+
+    def _take_body(self) -> bytes:
+        pieces, self._body = self._body, []
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _refuse(self, status: HTTPStatus, why: str) -> None:
         self._body = []
