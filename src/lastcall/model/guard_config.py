@@ -59,8 +59,7 @@ class GuardConfig(Facts, frozen=True):
 
     def format_command(self, *, policy: str, namespace: str, pod: str) -> str:
         """``statusCommand`` for one pod."""
-        values = dict(zip(_PLACES, (policy, namespace, pod), strict=True))
-        return re.sub(r"\{(\w+)\}", lambda found: values[found[1]], self.status_command)
+        return self.status_command.format(policy=policy, namespace=namespace, pod=pod)
 
 
 DEFAULTS = GuardConfig()

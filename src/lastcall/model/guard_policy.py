@@ -196,7 +196,10 @@ class GuardPolicy(Facts, frozen=True):
 
     def find_pod(self, uid: str) -> HeldPod | None:
         """The entry of a pod in the status."""
-        return next((one for one in self.status.pods if one.uid == uid), None)
+        for one in self.status.pods:
+            if one.uid == uid:
+                return one
+        return None
 
     def put_entry(self, entry: HeldPod) -> tuple[HeldPod, ...]:
         """The entries of the status with this one, in its old place if it has one, else first: kubectl shows the first."""

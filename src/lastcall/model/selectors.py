@@ -44,8 +44,11 @@ class LabelSelector(Facts, frozen=True):
 
     def selects(self, labels: Mapping[str, str]) -> bool:
         """Whether it selects an object with these labels."""
-        if any(labels.get(key) != value for key, value in self.match_labels.items()):
-            return False
+        for key, value in self.match_labels.items():
+            if labels.get(key) != value:
+                return False
+        if not self.match_expressions:
+            return True
         others = (Requirement(one.key, one.operator.value, one.values) for one in self.match_expressions)
         return build_matcher(others)(labels)
 

@@ -18,15 +18,15 @@ def test_the_same_answers_are_the_same_facts_for_a_moment():
         made = recalled.compose_facts("shop", "n1", around, known)
         assert made.nodes == {"n1": known}
         assert recalled.compose_facts("shop", "n1", around, known) is made
-        assert recalled.has("shop", "n1", made)
-        assert not recalled.has("shop", "n2", made)
-        assert not recalled.has("other", "n1", made)
+        assert recalled.find("shop", "n1") is made
+        assert recalled.find("shop", "n2") is not made
+        assert recalled.find("other", "n1") is not made
         await clock.sleep(KEPT_SECONDS)
-        assert not recalled.has("shop", "n1", made)
+        assert recalled.find("shop", "n1") is not made
         assert recalled.compose_facts("shop", "n1", around, known) is made
-        assert recalled.has("shop", "n1", made)
+        assert recalled.find("shop", "n1") is made
         recalled.forget("shop")
-        assert not recalled.has("shop", "n1", made)
+        assert recalled.find("shop", "n1") is not made
 
     run(main())
 
@@ -37,7 +37,7 @@ def test_what_is_read_anew_makes_other_facts():
         made = recalled.compose_facts("shop", "n1", around, known)
         with_other_node = recalled.compose_facts("shop", "n1", around, node())
         assert with_other_node is not made
-        assert not recalled.has("shop", "n1", made)
+        assert recalled.find("shop", "n1") is not made
         without = recalled.compose_facts("shop", "n1", around, None)
         assert without.nodes == {}
         assert recalled.compose_facts("shop", "n1", around, None) is without

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -107,6 +107,8 @@ class KubeGuardFacts:
         """``GuardFactsReader.read_removal_facts``."""
         seconds = 0.0 if fresh else RECENT_SECONDS
         facts = await self._read_surroundings(removal.namespace, seconds)
+        if fresh:
+            self._recalled.forget(removal.namespace)
         if not facts.policies:
             return await self._unguarded_facts(removal, seconds)
         pod = removal.pod or facts.find_pod(removal.namespace, removal.name)
@@ -121,22 +123,27 @@ class KubeGuardFacts:
 
     def recall_removal_facts(self, removal: Removal) -> GuardFacts | None:
         """``GuardFactsReader.recall_removal_facts``; None also for an eviction, and an owner of a kind that is not listed."""
-        namespace, pod = removal.namespace, removal.pod
+        pod = removal.pod
         if pod is None or not pod.spec.node_name:
             return None
-        name, seconds = pod.spec.node_name, RECENT_SECONDS - KEPT_SECONDS
+        place = removal.namespace, pod.spec.node_name
+        facts = self._recalled.find(*place) or self._recall_facts(*place)
+        return facts if facts and facts.policies and _has_all_owners(pod, facts.owners) else None
+
+    def _recall_facts(self, namespace: str, name: str) -> GuardFacts | None:
+        """What is remembered of a namespace and a node, with which it is read again in time."""
+        seconds = RECENT_SECONDS - KEPT_SECONDS
         around = self._recent.recall(
             _surroundings_key(namespace), partial(self._load_surroundings, namespace), seconds=seconds
         )
         node = self._recent.recall(_NODES.path("", name), partial(self._load_object, _NODES, name), seconds=seconds)
         if around is None or node is None:
             return None
-        facts = self._recalled.compose_facts(namespace, name, around.result(), node.result())
-        return facts if facts.policies and _has_all_owners(pod, facts.owners) else None
+        return self._recalled.compose_facts(namespace, name, around.result(), node.result())
 
     def counts_still(self, removal: Removal, facts: GuardFacts) -> bool:
         """``GuardFactsReader.counts_still``."""
-        return removal.pod is not None and self._recalled.has(removal.namespace, removal.pod.spec.node_name, facts)
+        return removal.pod is not None and self._recalled.find(removal.namespace, removal.pod.spec.node_name) is facts
 
     async def read_namespace_facts(self, namespace: str) -> GuardFacts:
         """``GuardFactsReader.read_namespace_facts``."""
@@ -275,5 +282,8 @@ def _has_all_owners(pod: Pod, owners: Mapping[str, WorkloadOwner]) -> bool:
     return reference is None
 
 
-def _controller(references: Any) -> OwnerReference | None:
-    return next((one for one in references or () if one.controller), None)
+def _controller(references: Sequence[OwnerReference] | None) -> OwnerReference | None:
+    for one in references or ():
+        if one.controller:
+            return one
+    return None

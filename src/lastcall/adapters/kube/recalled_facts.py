@@ -50,11 +50,11 @@ class RecalledFacts:
         known.by_node[node] = _NodeFacts(facts, self._clock.boottime() + KEPT_SECONDS)
         return facts
 
-    def has(self, namespace: str, node: str, facts: GuardFacts) -> bool:
-        """Whether these very facts were composed at most ``KEPT_SECONDS`` ago, and are the last ones."""
+    def find(self, namespace: str, node: str) -> GuardFacts | None:
+        """The last facts, if they were composed at most ``KEPT_SECONDS`` ago."""
         known = self._known.get(namespace)
         found = known.by_node.get(node) if known else None
-        return found is not None and found.facts is facts and self._clock.boottime() < found.until
+        return found.facts if found and self._clock.boottime() < found.until else None
 
     def forget(self, namespace: str) -> None:
         """Its facts have to be looked for again."""

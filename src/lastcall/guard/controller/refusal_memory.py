@@ -15,6 +15,9 @@ from lastcall.model.guard_facts import GuardFacts
 ROOM = 64
 """So many refusals are remembered; all are forgotten beyond them."""
 
+_MOST_ASKED = 1024
+"""So many texts are known to have been asked; all are forgotten beyond them."""
+
 MOST_BYTES = 32 * 1024
 """A larger review is not remembered."""
 
@@ -45,38 +48,54 @@ class RepeatedRefusal(NamedTuple):
     answer: bytes
 
 
-class RefusalMemory:
-    """Refusals by the text of their reviews without the uid. Whether their facts still count is for the caller to see."""
+class Question(NamedTuple):
+    """The text of a review without the uid, and the uid."""
 
-    def __init__(self) -> None:
-        self._known: dict[bytes, tuple[Refusal, bytes, bytes]] = {}
-        """With what precedes and follows the uid in the answer."""
-
-    def find(self, data: bytes) -> RepeatedRefusal | None:
-        """What the same review was answered before; None if it was not asked."""
-        if not self._known or (parts := _split(data)) is None:
-            return None
-        rest, uid = parts
-        if (known := self._known.get(rest)) is None:
-            return None
-        refusal, begin, end = known
-        return RepeatedRefusal(refusal, begin + uid + end)
-
-    def remember(self, data: bytes, uid: str, refusal: Refusal) -> None:
-        """A review with this uid was refused. Without effect if the uid is not at its place, or is there once more."""
-        parts, known = _split(data), uid.encode()
-        if parts is None or parts[1] != known or data.count(known) != 1 or refusal.answer.count(known) != 1:
-            return
-        if len(self._known) >= ROOM:
-            self._known.clear()
-        begin, _, end = refusal.answer.partition(known)
-        self._known[parts[0]] = refusal, begin, end
+    text: bytes
+    uid: bytes
 
 
-def _split(data: bytes) -> tuple[bytes, bytes] | None:
-    """The text without the uid, and the uid; None if it is not where the API server writes it."""
+def read_question(data: bytes) -> Question | None:
+    """What a review asks; None if its uid is not where the API server writes it, or it is large."""
     if len(data) > MOST_BYTES or (begin := data.find(_BEGIN, 0, _HEAD)) < 0:
         return None
     begin += len(_BEGIN)
     uid = data[begin : begin + _LENGTH]
-    return (data[:begin] + data[begin + _LENGTH :], uid) if _is_uid(uid) else None
+    return Question(data[:begin] + data[begin + _LENGTH :], uid) if _is_uid(uid) else None
+
+
+class RefusalMemory:
+    """Refusals by what was asked. Whether their facts still count is for the caller to see."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[Refusal, bytes, bytes]] = {}
+        """With what precedes and follows the uid in the answer."""
+        self._asked: set[int] = set()
+        """Hashes of texts."""
+
+    def find(self, question: Question) -> RepeatedRefusal | None:
+        """What the same was answered before; None if it is not remembered."""
+        if (known := self._known.get(question.text)) is None:
+            return None
+        refusal, begin, end = known
+        return RepeatedRefusal(refusal, begin + question.uid + end)
+
+    def note_asked(self, question: Question) -> bool:
+        """Whether the same was asked before: most is asked once, and to remember it would cost more than it saves."""
+        one = hash(question.text)
+        if one in self._asked:
+            return True
+        if len(self._asked) >= _MOST_ASKED:
+            self._asked.clear()
+        self._asked.add(one)
+        return False
+
+    def remember(self, question: Question, uid: str, refusal: Refusal) -> None:
+        """A review with this uid was refused. Without effect if that is not the question's, or is there once more."""
+        known = uid.encode()
+        if question.uid != known or known in question.text or refusal.answer.count(known) != 1:
+            return
+        if len(self._known) >= ROOM:
+            self._known.clear()
+        begin, _, end = refusal.answer.partition(known)
+        self._known[question.text] = refusal, begin, end

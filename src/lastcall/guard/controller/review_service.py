@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lastcall.aio import timeout
 from lastcall.errors import LastcallError
-from lastcall.guard.controller.refusal_memory import Refusal, RefusalMemory
+from lastcall.guard.controller.refusal_memory import Question, Refusal, RefusalMemory, read_question
 from lastcall.guard.decisions.exemptions import find_request_exemption
 from lastcall.guard.decisions.verdict import NOT_GUARDED, RemovalVerdict, judge_removal
 from lastcall.model.admission import Removal, Review, answer_review, parse_review
@@ -65,7 +65,8 @@ class ReviewService:
     def begin_answer(self, data: bytes, *, is_authenticated: bool = True) -> bytes | Coroutine[Any, Any, bytes]:
         """The same as JSON, at once if it waits for nothing: by the request itself, or a refusal by what is remembered."""
         begun = self._clock.boottime()
-        if again := self._refuse_again(data, begun):
+        question = read_question(data)
+        if question and (again := self._refuse_again(question, begun)):
             return again
         review = parse_review(data, "AdmissionReview")
         if review.removal is None:
@@ -74,13 +75,13 @@ class ReviewService:
         if verdict is None:
             return self._answer_in_time(review, review.removal, begun, is_authenticated=is_authenticated)
         answer = self._tell_verdict(review, review.removal, verdict, begun)
-        if facts and is_authenticated:
-            self._refusals.remember(data, review.uid, Refusal(review.removal, verdict, ref(facts), answer))
+        if question and facts and is_authenticated and self._refusals.note_asked(question):
+            self._refusals.remember(question, review.uid, Refusal(review.removal, verdict, ref(facts), answer))
         return answer
 
-    def _refuse_again(self, data: bytes, begun: float) -> bytes | None:
+    def _refuse_again(self, question: Question, begun: float) -> bytes | None:
         """The answer to what was refused a moment ago, on facts that count still."""
-        found = self._refusals.find(data)
+        found = self._refusals.find(question)
         facts = found.refusal.facts() if found else None
         if found is None or facts is None or not self._facts.counts_still(found.refusal.removal, facts):
             return None

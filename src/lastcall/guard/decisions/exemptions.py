@@ -56,18 +56,25 @@ class Exemption(Enum):
 
 def find_exemption(removal: Removal, pod: Pod, facts: GuardFacts, now: datetime) -> Exemption | None:
     """The first exemption that applies; None if the application decides."""
-    return next(_list_exemptions(removal, pod, facts, now), None)
+    return (
+        _user_exemption(removal, facts.config)
+        or _pod_exemption(removal, pod)
+        or _place_exemption(pod, facts)
+        or _owner_exemption(pod, facts)
+        or (Exemption.BYPASS if is_bypassed(pod, facts, now) else None)
+        or (Exemption.NODE_SHUTDOWN if _is_shutdown_agent(removal, pod, facts) else None)
+    )
 
 
 def find_request_exemption(removal: Removal, config: GuardConfig) -> Exemption | None:
     """The first exemption that the request itself shows, for which nothing else has to be read."""
-    found = _user_exemptions(removal, config)
-    return next(found, None) or (next(_pod_exemptions(removal, removal.pod), None) if removal.pod else None)
+    return _user_exemption(removal, config) or (_pod_exemption(removal, removal.pod) if removal.pod else None)
 
 
 def is_bypassed(pod: Pod, facts: GuardFacts, now: datetime) -> bool:
     """Whether a person allows every deletion of the pod now."""
-    return any(True for _ in _bypass_exemptions(pod, facts, now))
+    ends = [_read_time(text) for _, _, text in _bypass_annotations(pod, facts)]
+    return any(until and now < until for until in ends)
 
 
 def bypass_warnings(pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[str]:
@@ -80,76 +87,58 @@ def bypass_warnings(pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[str]
             yield f"annotation {GUARD_BYPASS_UNTIL} of {title} allows deletions for more than a year: until {text!r}"
 
 
-def _list_exemptions(removal: Removal, pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[Exemption]:
-    yield from _user_exemptions(removal, facts.config)
-    yield from _pod_exemptions(removal, pod)
-    yield from _place_exemptions(pod, facts)
-    yield from _owner_exemptions(pod, facts)
-    yield from _bypass_exemptions(pod, facts, now)
-    if _is_shutdown_agent(removal, pod, facts):
-        yield Exemption.NODE_SHUTDOWN
-
-
-def _user_exemptions(removal: Removal, config: GuardConfig) -> Iterator[Exemption]:
+def _user_exemption(removal: Removal, config: GuardConfig) -> Exemption | None:
     if removal.user.username == config.releaser:
-        yield Exemption.RELEASER
-    if removal.user.username.startswith(KUBELET):
-        yield Exemption.KUBELET
+        return Exemption.RELEASER
+    return Exemption.KUBELET if removal.user.username.startswith(KUBELET) else None
 
 
-def _pod_exemptions(removal: Removal, pod: Pod) -> Iterator[Exemption]:
+def _pod_exemption(removal: Removal, pod: Pod) -> Exemption | None:
     if removal.precondition and removal.precondition != pod.metadata.uid:
-        yield Exemption.PRECONDITION
+        return Exemption.PRECONDITION
     if pod.metadata.deletion_timestamp is not None:
-        yield Exemption.TERMINATING
+        return Exemption.TERMINATING
     if pod.is_finished:
-        yield Exemption.FINISHED
+        return Exemption.FINISHED
     if pod.status.phase == "Pending" and not pod.spec.node_name:
-        yield Exemption.UNSCHEDULED
-    if MIRROR_ANNOTATION in (pod.metadata.annotations or {}):
-        yield Exemption.MIRROR
+        return Exemption.UNSCHEDULED
+    return Exemption.MIRROR if MIRROR_ANNOTATION in (pod.metadata.annotations or ()) else None
 
 
-def _place_exemptions(pod: Pod, facts: GuardFacts) -> Iterator[Exemption]:
+def _place_exemption(pod: Pod, facts: GuardFacts) -> Exemption | None:
     namespace = facts.namespaces.get(pod.metadata.namespace)
     if namespace and namespace.is_terminating:
-        yield Exemption.NAMESPACE
+        return Exemption.NAMESPACE
     if not pod.spec.node_name:
-        return
+        return None
     node = facts.nodes.get(pod.spec.node_name)
     if node is None:
-        yield Exemption.NO_NODE
-    elif any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints or ()):
-        yield Exemption.OUT_OF_SERVICE
+        return Exemption.NO_NODE
+    is_off = any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints) if node.spec.taints else False
+    return Exemption.OUT_OF_SERVICE if is_off else None
 
 
-def _owner_exemptions(pod: Pod, facts: GuardFacts) -> Iterator[Exemption]:
+def _owner_exemption(pod: Pod, facts: GuardFacts) -> Exemption | None:
     chain = list_owners(pod, facts)
     if chain.missing:
-        yield Exemption.OWNER_GONE
+        return Exemption.OWNER_GONE
     if chain.deleted_owner:
-        yield Exemption.OWNER_DELETED
+        return Exemption.OWNER_DELETED
     workload = chain.workload
-    if workload and workload.spec and workload.spec.replicas == 0:
-        yield Exemption.SCALED_TO_ZERO
+    return Exemption.SCALED_TO_ZERO if workload and workload.spec and workload.spec.replicas == 0 else None
 
 
-def _bypass_exemptions(pod: Pod, facts: GuardFacts, now: datetime) -> Iterator[Exemption]:
-    for _, _, text in _bypass_annotations(pod, facts):
-        until = _read_time(text)
-        if until and now < until:
-            yield Exemption.BYPASS
-
-
-def _bypass_annotations(pod: Pod, facts: GuardFacts) -> Iterator[tuple[str, str, str]]:
+def _bypass_annotations(pod: Pod, facts: GuardFacts) -> list[tuple[str, str, str]]:
     """Kind and name of what is annotated, and the annotation."""
     namespace, node = facts.namespaces.get(pod.metadata.namespace), facts.nodes.get(pod.spec.node_name)
+    found = []
     if text := _bypass_annotation(pod.metadata):
-        yield "pod", pod.key, text
+        found.append(("pod", pod.key, text))
     if namespace and (text := _bypass_annotation(namespace.metadata)):
-        yield "namespace", pod.metadata.namespace, text
+        found.append(("namespace", pod.metadata.namespace, text))
     if node and (text := _bypass_annotation(node.metadata)):
-        yield "node", pod.spec.node_name, text
+        found.append(("node", pod.spec.node_name, text))
+    return found
 
 
 def _bypass_annotation(metadata: ObjectMetadata | GuardedMetadata) -> str:

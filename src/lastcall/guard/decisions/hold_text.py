@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from lastcall.guard.decisions.policy_conditions import find_fault
 from lastcall.model.duration import format_elapsed
@@ -85,5 +86,6 @@ def _describe_figures(held: HeldPod, policy: GuardPolicy) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
+@lru_cache(maxsize=256)  # the time since when a pod is held is in each of its refusals
 def _format_time(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

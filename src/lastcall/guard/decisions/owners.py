@@ -19,13 +19,18 @@ class OwnerChain(Facts, frozen=True):
     @property
     def deleted_owner(self) -> WorkloadOwner | None:
         """The first controller that is being deleted."""
-        return next((one for one in self.owners if one.metadata.deletion_timestamp is not None), None)
+        for one in self.owners:
+            if one.metadata.deletion_timestamp is not None:
+                return one
+        return None
 
     @property
     def workload(self) -> WorkloadOwner | None:
         """The topmost controller with a number of replicas: an old ReplicaSet without any is no workload without any."""
-        scaled = [one for one in self.owners if one.spec is not None and one.spec.replicas is not None]
-        return scaled[-1] if scaled else None
+        for one in reversed(self.owners):
+            if one.spec is not None and one.spec.replicas is not None:
+                return one
+        return None
 
 
 def list_owners(pod: Pod, facts: GuardFacts) -> OwnerChain:
@@ -42,4 +47,7 @@ def list_owners(pod: Pod, facts: GuardFacts) -> OwnerChain:
 
 
 def _controller(references: tuple[OwnerReference, ...] | None) -> OwnerReference | None:
-    return next((one for one in references or () if one.controller), None)
+    for one in references or ():
+        if one.controller:
+            return one
+    return None

@@ -24,13 +24,13 @@ def choose_policy(pod: Pod, facts: GuardFacts) -> GuardChoice:
     namespace = pod.metadata.namespace
     if not facts.config.may_guard(namespace) or not _is_enabled(facts.namespaces.get(namespace)):
         return GuardChoice()
-    policies = sorted((one for one in facts.policies if one.metadata.namespace == namespace), key=lambda one: one.name)
-    named = (pod.metadata.annotations or {}).get(GUARD_ANNOTATION)
+    policies = [one for one in facts.policies if one.metadata.namespace == namespace]
+    named = pod.metadata.annotations.get(GUARD_ANNOTATION) if pod.metadata.annotations else None
+    if not named:
+        return _first_selecting(pod, policies)
     if found := next((one for one in policies if one.name == named), None):
         return GuardChoice(policy=found)
     choice = _first_selecting(pod, policies)
-    if not named:
-        return choice
     missing = f"annotation {GUARD_ANNOTATION} of pod {pod.key} names GuardPolicy {named!r}, which does not exist"
     return GuardChoice(policy=choice.policy, warnings=(missing, *choice.warnings))
 
@@ -42,8 +42,9 @@ def _is_enabled(namespace: GuardedNamespace | None) -> bool:
 
 def _first_selecting(pod: Pod, policies: Iterable[GuardPolicy]) -> GuardChoice:
     found = [one for one in policies if one.spec.selector and one.spec.selector.selects(pod.metadata.labels or {})]
-    if not found:
-        return GuardChoice()
+    if len(found) < 2:
+        return GuardChoice(policy=found[0]) if found else GuardChoice()
+    found.sort(key=lambda one: one.name)
     others = ", ".join(one.name for one in found[1:])
-    doubled = (f"pod {pod.key} is selected by GuardPolicy {others} too; {found[0].name} holds",) if others else ()
-    return GuardChoice(policy=found[0], warnings=doubled)
+    doubled = f"pod {pod.key} is selected by GuardPolicy {others} too; {found[0].name} holds"
+    return GuardChoice(policy=found[0], warnings=(doubled,))

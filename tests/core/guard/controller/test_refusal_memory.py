@@ -4,7 +4,7 @@ from weakref import ref
 
 import pytest
 
-from lastcall.guard.controller.refusal_memory import MOST_BYTES, ROOM, Refusal, RefusalMemory
+from lastcall.guard.controller.refusal_memory import MOST_BYTES, ROOM, Question, Refusal, RefusalMemory, read_question
 from lastcall.guard.decisions.verdict import RemovalVerdict
 from lastcall.model.admission import Removal, RemovalKind, RequestUser
 from lastcall.model.guard_facts import GuardFacts
@@ -25,12 +25,18 @@ def refusal(uid, *, answer='{{"uid":"{}","allowed":false}}'):
 
 def remembering(data, uid=ONE, **how):
     memory = RefusalMemory()
-    memory.remember(data, uid, refusal(uid, **how))
+    if question := read_question(data):
+        memory.remember(question, uid, refusal(uid, **how))
     return memory
 
 
+def find(memory, data):
+    question = read_question(data)
+    return memory.find(question) if question else None
+
+
 def test_the_same_review_has_the_same_answer_with_its_own_uid():
-    found = remembering(review(ONE)).find(review(OTHER))
+    found = find(remembering(review(ONE)), review(OTHER))
     assert found.answer == refusal(OTHER).answer
     assert found.refusal.removal is REMOVAL
 
@@ -49,7 +55,7 @@ def test_the_same_review_has_the_same_answer_with_its_own_uid():
     ids=["another name", "a space more", "a longer uid", "no uid but JSON", "large letters", "nothing", "no uid"],
 )
 def test_another_review_is_not_known(data):
-    assert remembering(review(ONE)).find(data) is None
+    assert find(remembering(review(ONE)), data) is None
 
 
 @pytest.mark.parametrize(
@@ -65,13 +71,22 @@ def test_another_review_is_not_known(data):
 )
 def test_what_cannot_be_told_apart_is_not_remembered(data, uid, how):
     memory = remembering(data, uid, **how)
-    assert memory.find(data) is None
-    assert memory.find(data.replace(ONE.encode(), OTHER.encode())) is None
+    assert find(memory, data) is None
+    assert find(memory, data.replace(ONE.encode(), OTHER.encode())) is None
 
 
 def test_the_room_is_limited():
     memory = remembering(review(ONE))
     for number in range(ROOM):
-        memory.remember(review(ONE, f"db-{number + 1}"), ONE, refusal(ONE))
-    assert memory.find(review(ONE)) is None
-    assert memory.find(review(OTHER, f"db-{ROOM}"))
+        memory.remember(read_question(review(ONE, f"db-{number + 1}")), ONE, refusal(ONE))
+    assert find(memory, review(ONE)) is None
+    assert find(memory, review(OTHER, f"db-{ROOM}"))
+
+
+def test_what_was_asked_is_known_for_a_while():
+    memory = RefusalMemory()
+    one, same = read_question(review(ONE)), read_question(review(OTHER))
+    assert [memory.note_asked(question) for question in (one, same, one)] == [False, True, True]
+    for number in range(2000):
+        memory.note_asked(Question(str(number).encode(), b""))
+    assert not memory.note_asked(one)
