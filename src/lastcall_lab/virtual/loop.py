@@ -13,6 +13,7 @@ from weakref import WeakSet
 
 from lastcall.aio import cancel_and_wait
 from lastcall_lab.virtual.dead_processes import silence_warnings, unwind_coroutine
+from lastcall_lab.virtual.handles import StepHandle, StepTimer
 from lastcall_lab.virtual.task_owners import OWNER, OwnedTask, TaskOwner
 from lastcall_lab.virtual.trace import Trace, step_name
 
@@ -49,6 +50,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     _stopping: bool
     _closed: bool
+    _debug: bool
     _thread_id: int | None
 
     def __init__(self, *, steps: bool = False, listen: Callable[[str], object] | None = None) -> None:
@@ -78,9 +80,22 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
         """A timer; those of one moment run in the order in which they were set."""
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        make = asyncio.TimerHandle if self._debug else StepTimer
+        handle = make(when, callback, args, self, context)
         heapq.heappush(self._timers, (when, next(self._order), handle))
         return handle
+
+    def call_soon(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        """A step of the next turn. As BaseEventLoop's, without its calls for the debug mode when that is off."""
+        if self._debug or self._closed:
+            handle = super().call_soon(callback, *args, context=context)
+            del handle._source_traceback[-1]  # type: ignore[attr-defined]  # noqa: SLF001  (this function)
+            return handle
+        step = StepHandle(callback, args, self, context)
+        self._ready.append(step)  # type: ignore[attr-defined]
+        return step
 
     # -- running -------------------------------------------------------------------------------------------------------
 
@@ -127,9 +142,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             if handle._cancelled:  # noqa: SLF001
                 continue
             owner = handle._context.get(OWNER)  # noqa: SLF001
-            if owner is not None and owner.hold_step(handle):
-                continue
-            if owner is None or owner.allow_step():
+            if owner is None or owner.admit_step(handle):
                 if self._steps:
                     self._trace.add(self._now, owner.name if owner else "-", step_name(handle))
                 handle._run()  # noqa: SLF001

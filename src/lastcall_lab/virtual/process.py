@@ -93,13 +93,6 @@ class VirtualProcess:
         if held and self.alive:
             self._loop.run_soon(held)
 
-    def hold_step(self, handle: asyncio.Handle) -> bool:
-        """For the loop: whether the process is stopped, so that it has kept a step of its own for later."""
-        if self._held is None or not self.alive:
-            return False
-        self._held.append(handle)
-        return True
-
     def end_silently(self) -> None:
         """For the loop, when the run is over: it is dead, and nobody hears of it."""
         self.alive = False
@@ -121,9 +114,12 @@ class VirtualProcess:
 
         return forget
 
-    def allow_step(self) -> bool:
-        """For the loop: whether one more step of it may run."""
+    def admit_step(self, handle: asyncio.Handle) -> bool:
+        """For the loop: whether a step of the process runs now. Nothing of the dead runs; a stopped process keeps it."""
         if not self.alive:
+            return False
+        if self._held is not None:
+            self._held.append(handle)
             return False
         if self.fuse is not None:
             if self.fuse <= 0:

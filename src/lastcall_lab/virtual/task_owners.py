@@ -15,12 +15,8 @@ class TaskOwner(Protocol):
     tasks: "WeakSet[OwnedTask]"
     generators: WeakSet[AsyncGenerator[Any, Any]]
 
-    def hold_step(self, handle: asyncio.Handle) -> bool:
-        """Whether it is stopped, and has kept this step for later."""
-        ...
-
-    def allow_step(self) -> bool:
-        """Whether one more step of it may run; it may die of being asked."""
+    def admit_step(self, handle: asyncio.Handle) -> bool:
+        """Whether this step runs now; it is dropped or kept for later if not. It may die of being asked."""
         ...
 
     def end_silently(self) -> None:

@@ -1,6 +1,7 @@
 """The loop whose clock jumps: time, deadlocks, how it ends, and what it does not have."""
 
 import asyncio
+import weakref
 
 import pytest
 from support.virtual_time.worker import in_virtual_time
@@ -19,6 +20,41 @@ async def test_time_jumps_and_equal_times_are_in_order():
     await asyncio.gather(sleeper("c", 7200), sleeper("a", 3600), sleeper("b", 3600))
     assert log == ["a", "b", "c"]
     assert asyncio.get_running_loop().time() == 7200
+
+
+@in_virtual_time
+async def test_what_is_cancelled_does_not_run_and_holds_nothing():
+    class Held:
+        """Something that a callback holds."""
+
+        def call(self):
+            log.append("called")
+
+    log, loop, held = [], asyncio.get_running_loop(), Held()
+    there = weakref.ref(held)
+    step, timer = loop.call_soon(held.call), loop.call_later(5, held.call)
+    del held
+    assert there()
+    for handle in (step, timer):
+        handle.cancel()
+        assert handle.cancelled()
+    assert not there()
+    await asyncio.sleep(10)
+    assert not log
+
+
+@in_virtual_time
+async def test_debug_mode_knows_where_a_step_was_set():
+    loop = asyncio.get_running_loop()
+    loop.set_debug(True)
+    with pytest.raises(TypeError, match="callable object was expected"):
+        loop.call_soon("no function")
+    step, timer = loop.call_soon(print), loop.call_later(5, print)
+    assert f"created at {__file__}" in repr(step)
+    assert "created at " in repr(timer)
+    step.cancel()
+    timer.cancel()
+    loop.set_debug(False)
 
 
 def test_a_deadlock_is_an_error():
