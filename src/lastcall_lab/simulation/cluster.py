@@ -18,6 +18,7 @@ from lastcall_lab.simulation import manifests
 from lastcall_lab.simulation.drains.simulated_drains import SimulatedDrains
 from lastcall_lab.simulation.environment import SimulatedEnvironment
 from lastcall_lab.simulation.failover.simulated_failover import SimulatedFailover
+from lastcall_lab.simulation.guards.simulated_guards import SimulatedGuards
 from lastcall_lab.simulation.recorded_cluster.loader import load_cluster
 from lastcall_lab.simulation.scenario import Scenario
 from lastcall_lab.simulation.seeds import random_of
@@ -44,7 +45,8 @@ class SimulatedCluster(SimulatedEnvironment):
     ) -> None:
         super().__init__(scenario, clock, seed, authorization=authorization)
         self.failing_over = SimulatedFailover(self)
-        self.drains = SimulatedDrains(self.plane, self.clock, self.truth, self.seed)
+        self.guards = SimulatedGuards(self)
+        self.drains = SimulatedDrains(self.plane, self.clock, self.truth, self.seed, self.guards)
 
     async def start(self) -> None:
         """Returns when everything runs. TimeoutError if that takes longer than an hour."""
@@ -58,6 +60,7 @@ class SimulatedCluster(SimulatedEnvironment):
         if self.watchdogs:
             await self.wait_until(self.watchdogs.are_armed)
         await self.failing_over.start()
+        await self.guards.start()
 
     async def _start_fresh(self) -> None:
         self.plane.start_controllers()

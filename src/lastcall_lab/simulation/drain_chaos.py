@@ -5,10 +5,12 @@ from random import Random
 from typing import Any
 
 from lastcall.graceful.config import AgentConfig
+from lastcall.manifests.guard_webhooks import FAIL, IGNORE
 from lastcall.model.shutdown import PhasePlan
 from lastcall.names import AGENT_CONFIGURATION
 from lastcall_lab.simulation.scenario import (
     FailoverSettings,
+    GuardSettings,
     NodeGroup,
     Scenario,
     ScenarioEvent,
@@ -18,7 +20,7 @@ from lastcall_lab.simulation.scenario import (
 )
 from lastcall_lab.simulation.seeds import random_of
 
-DESCRIPTION = "Three machines that are drained, with budgets, failovers and reboots, and faults at every step."
+DESCRIPTION = "Three machines that are drained, with budgets, guards, failovers and reboots, and faults at every step."
 
 STORM = 60.0
 """Seconds in which everything begins; then everything is uncordoned."""
@@ -49,7 +51,18 @@ _WEATHER = {
 }
 """How often each comes, in proportion."""
 
-VERBS = (Verb.LASTCALL_DRAIN, *_DRAIN, *_MACHINES, *_WEATHER)
+_GUARDS = {
+    Verb.KILL_GUARD: 4,
+    Verb.STOP_GUARDS: 4,
+    Verb.APPS_STALL: 2,
+    Verb.APPS_SILENT: 2,
+    Verb.APPS_SLOW: 2,
+    Verb.APPS_FLAP: 2,
+    Verb.APPS_FORGET: 2,
+}
+"""The same where there are guards."""
+
+VERBS = (Verb.LASTCALL_DRAIN, *_DRAIN, *_MACHINES, *_WEATHER, *_GUARDS)
 """All that can happen."""
 
 _AMOUNTS = {
@@ -59,8 +72,11 @@ _AMOUNTS = {
     Verb.WATCH_DOUBLE: (0.5,),
     Verb.WATCH_TORN: (0.2,),
     Verb.STALE_LISTS: (1.0, 5.0),
+    Verb.APPS_SLOW: (0.5, 8.0),
 }
-_AT_ONCE = (Verb.API_COMPACT, Verb.UNCORDON)
+_AT_ONCE = (Verb.API_COMPACT, Verb.UNCORDON, Verb.APPS_FORGET)
+_GUARDED = 0.25
+"""The part of stories that have guards."""
 _SILENT = (Verb.WATCH_SILENT, Verb.ANSWERS_LOST)
 _LASTS = (1.0, 5.0, 25.0)
 
@@ -72,18 +88,25 @@ def generate_scenario(seed: int) -> Scenario:
     drains = _random_drains(random, nodes.node_names)
     count = random.choice((0, 1, 1, 2, 2, 3))
     faults = [_random_fault(random, random.choice(drains), nodes.node_names) for _ in range(count)]
+    workloads, guard = _random_workloads(random), None
+    guarding = random_of(str(seed), "guards")
+    if guarding.random() < _GUARDED:
+        guard = GuardSettings(failure_policy=guarding.choice((FAIL, FAIL, IGNORE)))
+        workloads = (*workloads, _random_guarded_workload(guarding))
+        faults += [_random_guard_fault(guarding, guarding.choice(drains)) for _ in range(guarding.choice((0, 1, 2)))]
     end = ScenarioEvent(at=STORM + 15.0, verb=Verb.UNCORDON, nodes=("all nodes",))
     failover = FailoverSettings(suspect_after=20.0, settle=1.0, min_healthy="1", power_on=True)
     return Scenario(
         name=f"drain-chaos-{seed}",
         description=DESCRIPTION,
         nodes=(nodes,),
-        workloads=_random_workloads(random),
+        workloads=workloads,
         agent=AgentConfig(
             kind=AGENT_CONFIGURATION,
             groups=(PhasePlan(priority=0, seconds=10), PhasePlan(priority=2_000_000_000, seconds=5)),
         ),
         failover=failover if random.random() < 0.3 else None,
+        guard=guard,
         boot=5.0,
         timeline=tuple(sorted((*drains, *faults, end), key=lambda event: event.at)),
         lasts=STORM + QUIET + (_SILENCE if any(one.verb in _SILENT for one in faults) else 0.0),
@@ -110,6 +133,29 @@ def _random_workloads(random: Random) -> tuple[ScenarioWorkload, ...]:
     )
     logs = ScenarioWorkload(kind=ScenarioWorkloadKind.DAEMON_SET, name="logs", priority_class="system-node-critical")
     return (web, db, logs)
+
+
+def _random_guarded_workload(random: Random) -> ScenarioWorkload:
+    kind = random.choice((ScenarioWorkloadKind.STATEFUL_SET, ScenarioWorkloadKind.DEPLOYMENT))
+    return ScenarioWorkload(
+        kind=kind,
+        name="queue",
+        namespace="shop",
+        replicas=random.choice((2, 3)),
+        grace=10,
+        prepares=random.choice((0.5, 5.0, 20.0, 100.0)),
+    )
+
+
+def _random_guard_fault(random: Random, near: ScenarioEvent) -> ScenarioEvent:
+    """Around the beginning of a drain, or while it is under way."""
+    verb = random.choices(list(_GUARDS), list(_GUARDS.values()))[0]
+    at = max(0.5, _random_time(random, *random.choice(((near.at - 5.0, near.at), (near.at, near.at + 30.0)))))
+    amount = random.choice(_AMOUNTS.get(verb, (0.0,)))
+    if verb is Verb.KILL_GUARD and random.random() < 0.7:
+        amount = float(random.randint(1, 300))
+    lasts = None if verb in _AT_ONCE else random.choice(_LASTS)
+    return ScenarioEvent(at=at, verb=verb, lasts=lasts, amount=amount)
 
 
 def _random_drains(random: Random, names: Sequence[str]) -> list[ScenarioEvent]:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from lastcall.graceful.config import AgentConfig
+from lastcall.manifests.guard_webhooks import FAIL
 from lastcall.model.base import Facts
 from lastcall_lab.controllers.runner.rate_limit import KUBERNETES
 
@@ -32,6 +33,19 @@ class Verb(Enum):
     """``lastcall drain`` of all its nodes in one run; ``amount`` is ``--timeout``, ``on_timeout`` is ``--on-timeout``."""
     KILL_DRAIN = "kill the drains"
     """Every run of ``lastcall drain``; the same command begins ``lasts`` later. An ``amount`` as of the next ones."""
+    KILL_GUARD = "kill the guard"
+    """The replica of lastcall's guard that leads; started again after ``lasts``. An ``amount`` as of the others."""
+    STOP_GUARDS = "stop the guards"
+    """All replicas."""
+    APPS_STALL = "stall the applications"
+    """Of all guarded workloads, as the next ones: nothing that they prepare goes on."""
+    APPS_SILENT = "silence the applications"
+    APPS_SLOW = "delay the applications"
+    """Each answer takes ``amount`` seconds."""
+    APPS_FLAP = "have the applications flap"
+    """They stall and go on by turns."""
+    APPS_FORGET = "have the applications forget"
+    """What they have prepared does not stand any more."""
     CORDON = "cordon"
     """``kubectl cordon``, and ``kubectl uncordon`` after ``lasts``."""
     UNCORDON = "uncordon"
@@ -222,6 +236,8 @@ class ScenarioWorkload(Facts, frozen=True):
     """The name of its Service, if that is not its own."""
     nodes: tuple[str, ...] = ()
     """Of a DaemonSet: the machines that it is for, if these are not all."""
+    prepares: float = 0.0
+    """It is guarded: from the request for the end of a pod until its application has moved the pod's work; 0: it is not."""
     links: bool = True
     """Whether its container has the addresses of all Services of the namespace in its environment."""
 
@@ -266,6 +282,14 @@ class FailoverSettings(Facts, frozen=True):
     settle: float = 60.0
 
 
+class GuardSettings(Facts, frozen=True):
+    """lastcall's guard: how many replicas there are, and what becomes of a request that none of them answers."""
+
+    replicas: int = 2
+    failure_policy: str = FAIL
+    """The webhooks' ``failurePolicy``: ``Fail`` or ``Ignore``."""
+
+
 class Goal(Enum):
     """What can be expected of a workload, or of the end."""
 
@@ -303,6 +327,8 @@ class Scenario(Facts, frozen=True):
     manager: ScenarioShutdownManager = ScenarioShutdownManager.LASTCALL
     failover: FailoverSettings | None = None
     """Whether a failover controller runs, and how."""
+    guard: GuardSettings | None = None
+    """Whether a guard runs, and how."""
     settled: bool = False
     """Whether the pods run already when the machines come up, as in a cluster that has been there for long."""
     propagation: float = 0.5

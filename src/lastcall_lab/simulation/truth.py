@@ -90,7 +90,12 @@ class Noted(NamedTuple, Generic[T]):
 
 
 class PodState(NamedTuple):
-    """What the API server has of a pod, and the process that wrote it. ``is_evicted``: by the Eviction API."""
+    """What the API server has of a pod, and the process that wrote it. ``is_evicted``: by the Eviction API.
+
+    ``is_finished``: its containers have ended for good. ``is_held``: its guard says on it that its application is not
+    ready to lose it. When it begins to end, ``had_work`` is the truth about that, and ``is_unanswered`` says that no
+    guard was there to answer, and its policy let it go then.
+    """
 
     uid: str
     name: str
@@ -101,6 +106,10 @@ class PodState(NamedTuple):
     is_ending: bool
     is_gone: bool
     by: str
+    is_finished: bool = False
+    is_held: bool = False
+    had_work: bool = False
+    is_unanswered: bool = False
 
 
 class CordonState(NamedTuple):

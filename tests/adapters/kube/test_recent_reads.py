@@ -75,3 +75,24 @@ def test_who_is_cancelled_does_not_take_the_answer_away_from_others():
         assert loads == [1]
 
     virtual.run(main())
+
+
+def test_an_error_that_nobody_waits_for_any_more_is_no_news():
+    """The loop of these tests raises what a task ends with and nobody hears of; a real one logs a traceback."""
+
+    async def main():
+        clock = virtual.VirtualClock()
+        reads = RecentReads(clock)
+
+        async def load():
+            await clock.sleep(1)
+            raise Unavailable("away")
+
+        asking = asyncio.ensure_future(reads.read("key", load, seconds=2))
+        await clock.sleep(0.5)
+        await cancel_and_wait(asking)
+        await clock.sleep(1)
+        reads.forget("key")
+        await clock.sleep(1)
+
+    virtual.run(main())

@@ -8,13 +8,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 from support.guard import etcd_servers, members, patroni_servers, rabbitmq_servers
 from support.guard import placement_driver_servers as placement
 from support.guard.redis_servers import Servers
 from support.guard.sentinel_servers import NAME, SentinelServers
-from support.guard.world import Application
 
 from lastcall.adapters.guard.etcd_provider import EtcdProviderFactory
 from lastcall.adapters.guard.exec_provider import ExecProviderFactory
@@ -25,6 +23,7 @@ from lastcall.adapters.guard.redis_provider import RedisProviderFactory
 from lastcall.adapters.guard.redis_sentinel_provider import RedisSentinelProviderFactory
 from lastcall.adapters.guard.tikv_provider import TikvProviderFactory
 from lastcall.adapters.host.clock import SystemClock
+from lastcall_lab.fakes.guarded_application import GuardedApplication
 
 PAGE = Path(__file__).parents[3] / "docs/how-to/guard-providers.md"
 SECRET = "s3cret"
@@ -69,7 +68,7 @@ class ModelBench(Bench):
     """The model that the guard's own tests rely on, in real time."""
 
     def __init__(self, directory, ports):
-        self._model = Application(SimpleNamespace(clock=SystemClock(), replicas=3))
+        self._model = GuardedApplication(SystemClock(), lambda: 3)
         self._model.seconds, self._model.delay = 0.3, 0.01
 
     def provider(self):

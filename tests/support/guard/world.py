@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from support.guard.reviews import PERSON, deletion, eviction
 
 from lastcall.aio import Signal, cancel_and_wait, wait_first
-from lastcall.errors import Conflict, InvalidInput, LastcallError, NotFound, Unavailable
+from lastcall.errors import Conflict, InvalidInput, LastcallError, NotFound
 from lastcall.graceful.cluster.application_state import ApplicationState
 from lastcall.guard.controller.guarded_pod_controller import GuardedPodController, GuardedPodPorts
 from lastcall.guard.controller.preparation_controller import PreparationController
@@ -31,101 +31,11 @@ from lastcall.model.guard_policy import GuardPolicy, GuardPolicyMeta, GuardSpec
 from lastcall.model.pods import ObjectMetadata, OwnerReference, Pod, PodSpec, PodStatus, StatusCondition
 from lastcall.model.selectors import LabelSelector
 from lastcall.names import GUARD_ENABLED, GUARD_READY, GUARD_RELEASER
-from lastcall.ports.guard import MemberHealth, PreparationProgress, PreparationReport
+from lastcall_lab.fakes.guarded_application import GuardedApplication
 from lastcall_lab.virtual import VirtualClock
 
 START_UP = 20.0
 """Seconds until a new pod is ready."""
-
-
-class Application:
-    """The provider, and what it prepares. A member that goes while it has work of its own loses it."""
-
-    is_reversible = True
-
-    def __init__(self, world):
-        self._world = world
-        self.moves = {}
-        """When the work of each member, by uid, began to move; after ``seconds`` it is gone."""
-        self.seconds = 5.0
-        self.delay = 0.05
-        """Seconds of each answer."""
-        self._is_frozen = self.is_silent = self.is_short = self.is_lying = False
-        self._lied_at = -100.0
-        self.calls = []
-        self.safe_at = {}
-
-    async def _answer(self, call, member):
-        self.calls.append((self._world.clock.boottime(), call, member.pod.metadata.uid))
-        await self._world.clock.sleep(self.delay)
-        if self.is_silent:
-            raise Unavailable("no answer")
-
-    async def check_health(self, member):
-        await self._answer("health", member)
-        ready = sum(_is_ready(one) for one in (member.pod, *member.others))
-        if self.is_short or ready < self._world.replicas:
-            return MemberHealth(is_healthy=False, message=f"{ready} of {self._world.replicas} members")
-        return MemberHealth(is_healthy=True)
-
-    async def prepare(self, member):
-        await self._answer("prepare", member)
-        self.moves.setdefault(member.pod.metadata.uid, self._world.clock.boottime())
-
-    async def check_progress(self, member):
-        await self._answer("progress", member)
-        if self.is_lying:
-            self._lied_at = self._world.clock.boottime()
-            return PreparationReport(progress=PreparationProgress.READY)
-        began = self.moves.get(member.pod.metadata.uid)
-        if began is None:
-            return PreparationReport(progress=PreparationProgress.LOST, message="not prepared")
-        if self.is_frozen:
-            return PreparationReport(progress=PreparationProgress.STALLED, message="a replica does not follow")
-        done = (self._world.clock.boottime() - began) / self.seconds
-        if done < 1:
-            return PreparationReport(progress=PreparationProgress.PREPARING, percent=int(100 * done))
-        return PreparationReport(progress=PreparationProgress.READY)
-
-    async def cancel(self, member):
-        await self._answer("cancel", member)
-        self.lose_preparations(member.pod.metadata.uid)
-
-    async def release(self, member):
-        await self._answer("release", member)
-        self.lose_preparations(member.pod.metadata.uid)
-
-    @property
-    def is_frozen(self):
-        return self._is_frozen
-
-    @is_frozen.setter
-    def is_frozen(self, value):
-        self._note_safe()
-        self._is_frozen = value
-
-    def lose_preparations(self, *uids):
-        """Those of these members, or all, do not stand any more."""
-        self._note_safe()
-        for uid in uids or list(self.moves):
-            self.moves.pop(uid, None)
-
-    def _note_safe(self):
-        """Before something changes: who has nothing to lose until now."""
-        now = self._world.clock.boottime()
-        self.safe_at.update({uid: now for uid in self.moves if self._has_moved(uid)})
-
-    def was_safe(self, uid):
-        """The ground truth: whether it had nothing to lose when it was last verified.
-
-        That counts for ten seconds, and an answer takes one. Whom an application has lied to is not to blame.
-        """
-        known = max(self.safe_at.get(uid, -100.0), self._lied_at)
-        return self._has_moved(uid) or self._world.clock.boottime() - known <= 11.5
-
-    def _has_moved(self, uid):
-        began = self.moves.get(uid)
-        return began is not None and not self.is_frozen and self._world.clock.boottime() - began >= self.seconds
 
 
 class RecordedShutdowns:
@@ -155,7 +65,7 @@ class GuardWorld:
         self.clock = VirtualClock()
         self.replicas = replicas
         self.trouble = trouble or (lambda verb: None)
-        self.application = Application(self)
+        self.application = GuardedApplication(self.clock, lambda: self.replicas)
         self.pods = {}
         self.revision = "old"
         """The pods' revision that the StatefulSet wants."""
@@ -436,10 +346,3 @@ class GuardWorld:
         await self.kill_leader()
         with suppress(LastcallError):
             await cancel_and_wait(*self.removals)
-
-
-def _is_ready(pod):
-    conditions = pod.status.conditions or ()
-    return pod.metadata.deletion_timestamp is None and any(
-        one.type == "Ready" and one.status == "True" for one in conditions
-    )

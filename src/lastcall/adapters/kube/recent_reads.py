@@ -100,7 +100,9 @@ class RecentReads:
 
 
 def _start(load: Callable[[], Awaitable[Any]]) -> "asyncio.Future[Any]":
-    return asyncio.ensure_future(load())
+    reading: asyncio.Future[Any] = asyncio.ensure_future(load())
+    reading.add_done_callback(_has_failed)  # an error is nobody's news if all who waited have given up
+    return reading
 
 
 def _has_failed(reading: "asyncio.Future[Any]") -> bool:

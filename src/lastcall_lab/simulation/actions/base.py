@@ -1,10 +1,15 @@
 """Helpers that all actions share: how long they last, and which machines they affect."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 
-from lastcall.aio import OrderedTaskGroup
+from lastcall.aio import OrderedTaskGroup, wait_first
 from lastcall_lab.simulation.cluster import SimulatedCluster
 from lastcall_lab.simulation.scenario import ScenarioEvent
+from lastcall_lab.virtual import VirtualProcess
+
+PATIENCE = 60.0
+"""For how long a death between two awaits is waited for."""
 
 ScenarioAction = Callable[[SimulatedCluster, ScenarioEvent], Awaitable[None]]
 """Does what an event says, and undoes it when its time is over."""
@@ -47,6 +52,19 @@ async def wait_for_end(cluster: SimulatedCluster, event: ScenarioEvent, default:
         return False
     await cluster.clock.sleep(lasts)
     return True
+
+
+async def kill_process(cluster: SimulatedCluster, event: ScenarioEvent, process: VirtualProcess) -> bool:
+    """Kills it at once, or after so many more of its steps as the event says; whether it is dead."""
+    if not event.amount:
+        process.kill()
+        return True
+    dead = asyncio.Event()
+    process.on_death(dead.set)
+    process.fuse = int(event.amount)
+    await wait_first(dead.wait(), cluster.clock.sleep(PATIENCE))
+    process.fuse = None
+    return dead.is_set()
 
 
 async def hold_trouble(

@@ -1,18 +1,13 @@
 """Actions on ``lastcall drain``: somebody runs it, and somebody kills it."""
 
-import asyncio
-
-from lastcall.aio import OrderedTaskGroup, wait_first
+from lastcall.aio import OrderedTaskGroup
 from lastcall.model.drain_limits import DrainLimits, TimeoutPolicy
-from lastcall_lab.simulation.actions.base import wait_for_end
+from lastcall_lab.simulation.actions.base import kill_process, wait_for_end
 from lastcall_lab.simulation.cluster import SimulatedCluster
 from lastcall_lab.simulation.drains.simulated_drains import DrainCommand, DrainProcess
 from lastcall_lab.simulation.scenario import ScenarioEvent
 
 RESTART_SECONDS = 5.0
-
-_PATIENCE = 60.0
-"""For how long a death between two awaits is waited for."""
 
 
 async def drain_nodes(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
@@ -35,16 +30,7 @@ async def kill_drains(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
 
 
 async def _kill_drain(cluster: SimulatedCluster, event: ScenarioEvent, drain: DrainProcess) -> None:
-    process = drain.process
-    if event.amount:
-        dead = asyncio.Event()
-        process.on_death(dead.set)
-        process.fuse = int(event.amount)
-        await wait_first(dead.wait(), cluster.clock.sleep(_PATIENCE))
-        process.fuse = None
-    else:
-        process.kill()
-    if not process.alive and not drain.is_over:
+    if await kill_process(cluster, event, drain.process) and not drain.is_over:
         cluster.truth.record_fault(event.verb.value, "lastcall drain")
         await wait_for_end(cluster, event, RESTART_SECONDS)
         drain.start()

@@ -1,18 +1,13 @@
 """Actions on lastcall's failover controller, and on the BMCs by which it fences machines."""
 
-import asyncio
 from collections.abc import Callable
 
-from lastcall.aio import wait_first
-from lastcall_lab.simulation.actions.base import MachineAction, wait_for_end
+from lastcall_lab.simulation.actions.base import MachineAction, kill_process, wait_for_end
 from lastcall_lab.simulation.cluster import SimulatedCluster
 from lastcall_lab.simulation.scenario import ScenarioEvent
 
 RESTART_SECONDS = 2.0
 PAUSE_SECONDS = 30.0
-
-_PATIENCE = 60.0
-"""For how long a death between two awaits is waited for."""
 
 
 async def pause_leader(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
@@ -41,15 +36,7 @@ async def kill_leader(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
     if not (replicas := cluster.failing_over.replicas):
         return
     replica = replicas.leader
-    process, dead = replica.process, asyncio.Event()
-    process.on_death(dead.set)
-    if event.amount:
-        process.fuse = int(event.amount)
-        await wait_first(dead.wait(), cluster.clock.sleep(_PATIENCE))
-        process.fuse = None
-    else:
-        process.kill()
-    if dead.is_set():
+    if await kill_process(cluster, event, replica.process):
         cluster.truth.record_fault(event.verb.value, "the failover controller")
         await wait_for_end(cluster, event, RESTART_SECONDS)
         replica.start()

@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
+from typing import Protocol
 
 import msgspec
 
-from lastcall.names import DRAIN_MARK, DRAINS_NAMESPACE
+from lastcall.model.pods import FINISHED
+from lastcall.names import DRAIN_MARK, DRAINS_NAMESPACE, GUARD_READY
 from lastcall_lab import virtual
 from lastcall_lab.apiserver.storage.store import Store, StoredChange, StoredChangeKind
 from lastcall_lab.simulation.truth import BudgetState, CordonState, LeaseState, PodState, Truth
@@ -29,6 +32,7 @@ class _Condition(msgspec.Struct, frozen=True):
 
 
 class _Status(msgspec.Struct, frozen=True):
+    phase: str = ""
     conditions: tuple[_Condition, ...] | None = None
 
 
@@ -68,7 +72,19 @@ class _Budget(msgspec.Struct, frozen=True):
     status: _BudgetStatus = _BudgetStatus()
 
 
-def record_drain_facts(store: Store, truth: Truth) -> None:
+class GuardWitness(Protocol):
+    """Who knows of guarded applications what is so."""
+
+    def had_work(self, app: str, uid: str) -> bool:
+        """Whether a pod that goes now is guarded, and its application is not ready to lose it."""
+        ...
+
+    def has_missed(self, name: str) -> bool:
+        """Whether no guard has answered for a pod that goes now, and its policy lets it go then."""
+        ...
+
+
+def record_drain_facts(store: Store, truth: Truth, guards: GuardWitness) -> None:
     """Tells the truth what there is, and of each change of pods, nodes and budgets, and of the Leases of drains."""
     for pod in store.objects("pods"):
         truth.record_pod_state(_pod_state(pod.data, "", is_gone=False))
@@ -78,7 +94,7 @@ def record_drain_facts(store: Store, truth: Truth) -> None:
         truth.record_budget_state(budget.key.name, _budget_state(budget.data, ""))
     before = store.on_change
     hearers: dict[str, Callable[[StoredChange, str, Truth], None]] = {
-        "pods": _hear_pod,
+        "pods": partial(_hear_pod, guards),
         "nodes": _hear_node,
         "leases.coordination.k8s.io": _hear_lease,
         _BUDGETS: _hear_budget,
@@ -93,9 +109,12 @@ def record_drain_facts(store: Store, truth: Truth) -> None:
     store.on_change = hear
 
 
-def _hear_pod(change: StoredChange, by: str, truth: Truth) -> None:
+def _hear_pod(guards: GuardWitness, change: StoredChange, by: str, truth: Truth) -> None:
     state = _pod_state(change.new.data, by, is_gone=change.kind is StoredChangeKind.DELETED)
     old = _pod_state(change.old.data, by, is_gone=False) if change.old else None
+    begins_to_end = state.is_ending and not ((old and old.is_ending) or state.is_finished)
+    if begins_to_end and guards.had_work(state.app, state.uid):
+        state = state._replace(had_work=True, is_unanswered=guards.has_missed(state.name))
     if state != old:
         truth.record_pod_state(state)
 
@@ -113,6 +132,8 @@ def _pod_state(data: bytes, by: str, *, is_gone: bool) -> PodState:
         is_ending=pod.metadata.deletion_timestamp is not None,
         is_gone=is_gone,
         by=by,
+        is_finished=pod.status.phase in FINISHED,
+        is_held=any(one.type == GUARD_READY and one.status == "False" for one in conditions),
     )
 
 

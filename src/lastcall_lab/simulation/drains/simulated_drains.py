@@ -28,7 +28,7 @@ from lastcall.names import DRAINS_NAMESPACE
 from lastcall.ports.node import Clock
 from lastcall_lab.apiserver.values.request import ADMIN
 from lastcall_lab.simulation.control_plane import SimulatedControlPlane
-from lastcall_lab.simulation.drains.drain_log import record_drain_facts
+from lastcall_lab.simulation.drains.drain_log import GuardWitness, record_drain_facts
 from lastcall_lab.simulation.drains.drain_notices import DrainNotices
 from lastcall_lab.simulation.drains.removal_requests import RecordedTransport
 from lastcall_lab.simulation.rules.base import DrainTold
@@ -128,8 +128,10 @@ class DrainProcess:
 class SimulatedDrains:
     """All commands that were given."""
 
-    def __init__(self, plane: SimulatedControlPlane, clock: Clock, truth: Truth, seed: str) -> None:
-        self._plane, self._clock, self._truth, self._seed = plane, clock, truth, seed
+    def __init__(
+        self, plane: SimulatedControlPlane, clock: Clock, truth: Truth, seed: str, guards: GuardWitness
+    ) -> None:
+        self._plane, self._clock, self._truth, self._seed, self._guards = plane, clock, truth, seed, guards
         self.all: list[DrainProcess] = []
         self._begun = 0.0
         """When the first command was given."""
@@ -140,7 +142,7 @@ class SimulatedDrains:
             await self._plane.admin.create(NAMESPACES, {"metadata": {"name": DRAINS_NAMESPACE}})
         if not self.all:
             self._begun = self._clock.boottime()
-            record_drain_facts(self._plane.server.store, self._truth)
+            record_drain_facts(self._plane.server.store, self._truth, self._guards)
             self._record_network()
             self._plane.weather.changed.append(self._record_network)
         made = DrainProcess(len(self.all) + 1, command, self._plane, self._clock, self._truth, self._seed)

@@ -60,6 +60,7 @@ class Invariant(Enum):
     UNPLANNED = "no drain asks for a pod that it has not chosen, or by its name alone"
     CORDONED = "no drain removes a pod of a node that is not cordoned"
     STOPPED = "no drain asks for a pod after its time, if it is to stop then"
+    GUARDED = "no drain removes a guarded pod before its application is ready, or its policy lets it go"
     FOREIGN_POD = "no drain removes a pod of other nodes, or of a DaemonSet"
     CORDON = "no drain takes back or claims the cordon of others"
     JOB = "no Job counts a pod as failed that a shutdown has ended, if its policy ignores that"

@@ -1,5 +1,6 @@
 """The pods that drains have asked to end, as the API server has it (pure)."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -10,11 +11,15 @@ DRAIN = "drain-"
 
 
 class PodRemoval(NamedTuple):
-    """A pod that somebody has asked to end: what it was, and what it became."""
+    """A pod that somebody has asked to end: what it was, and what it became.
+
+    ``held_since``: from when on its guard has said on it that it holds it; infinite: it does not.
+    """
 
     at: float
     before: PodState
     after: PodState
+    held_since: float
 
     @property
     def by(self) -> str:
@@ -30,8 +35,13 @@ def is_removal(before: PodState | None, after: PodState) -> bool:
 def list_removals(states: Sequence[Noted[PodState]]) -> Iterator[PodRemoval]:
     """All of them, in order."""
     known: dict[str, PodState] = {}
+    held: dict[str, float] = {}
     for at, uid, state in states:
         before = known.get(uid)
         known[uid] = state
         if before and is_removal(before, state):
-            yield PodRemoval(at, before, state)
+            yield PodRemoval(at, before, state, held.get(uid, math.inf))
+        if state.is_held:
+            held.setdefault(uid, at)
+        else:
+            held.pop(uid, None)

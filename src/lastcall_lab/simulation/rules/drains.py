@@ -39,6 +39,8 @@ def _judge_removals(run: RunRecord, workloads: Mapping[str, ScenarioWorkload]) -
             yield InvariantViolation(at, Invariant.ONE_OWNER, f"{what}, which {holder or 'nobody'} has by its Lease")
         elif not _was_cordoned(run, removal, since):
             yield InvariantViolation(at, Invariant.CORDONED, f"{what}, which is not cordoned")
+        if removal.after.had_work and not _is_let_go(run, removal, since):
+            yield InvariantViolation(at, Invariant.GUARDED, f"{what}, whose application was not ready to lose it")
 
 
 def _find_holder(leases: Sequence[Noted[LeaseState]], node: str, at: float) -> tuple[str, float]:
@@ -61,6 +63,17 @@ def _was_cordoned(run: RunRecord, removal: PodRemoval, since: float) -> bool:
         if node == removal.before.node and at <= removal.at:
             was_so = state.is_cordoned or (was_so and at > max(since, lately))
     return was_so
+
+
+def _is_let_go(run: RunRecord, removal: PodRemoval, since: float) -> bool:
+    """Whether the policy of the guard lets the pod go although its application is not ready.
+
+    While no guard answers, that may be so for an eviction. Who deletes a pod must heed what its guard has said on it.
+    """
+    if not removal.after.is_unanswered:
+        return False
+    heard = removal.held_since <= removal.at - HEARD and _is_clear(run.clear_network, since, removal.at)
+    return removal.after.is_evicted or not heard
 
 
 def _is_clear(states: Sequence[Noted[bool]], since: float, until: float) -> bool:

@@ -20,6 +20,7 @@ from lastcall_lab.simulation.scenario import (
     CAPACITY,
     Expectation,
     FailoverSettings,
+    GuardSettings,
     NodeGroup,
     Scenario,
     ScenarioEvent,
@@ -64,6 +65,16 @@ _NEED_CONTROLLER = (
     Verb.POLICY_OBSERVE,
 )
 
+_NEED_GUARD = (
+    Verb.KILL_GUARD,
+    Verb.STOP_GUARDS,
+    Verb.APPS_STALL,
+    Verb.APPS_SILENT,
+    Verb.APPS_SLOW,
+    Verb.APPS_FLAP,
+    Verb.APPS_FORGET,
+)
+
 _There = tuple[tuple[NodeGroup, ...], tuple[dict[str, Any], ...], tuple[ScenarioWorkload, ...]]
 """Nodes, further objects and workloads."""
 
@@ -104,6 +115,7 @@ class _ScenarioReader:
         lasts = found.get("lasts", Scenario(name="").lasts)
         timeline = self._read_timeline(found.pop("timeline", {}), nodes, lasts)
         self._check_controller(timeline, found.get("failover"))
+        self._check_guard(timeline, workloads, found.get("guard"))
         expect = self._read_expectations(found.pop("expect", []), workloads)
         agent = self._read_agent(found.pop("agent", AGENT))
         return Scenario(
@@ -267,6 +279,18 @@ class _ScenarioReader:
         for event in timeline:
             if failover is None and event.verb in _NEED_CONTROLLER:
                 self._wrong.add("timeline", sentences.event_sentence(event), "needs controller: lastcall")
+
+    def _check_guard(
+        self, timeline: Sequence[ScenarioEvent], workloads: Sequence[ScenarioWorkload], guard: GuardSettings | None
+    ) -> None:
+        if guard is not None:
+            return
+        for event in timeline:
+            if event.verb in _NEED_GUARD:
+                self._wrong.add("timeline", sentences.event_sentence(event), "needs guard: lastcall")
+        for workload in workloads:
+            if workload.prepares:
+                self._wrong.add("workloads", workload.name, "preparesIn: needs guard: lastcall")
 
     def _read_expectations(self, value: Any, workloads: Sequence[ScenarioWorkload]) -> tuple[Expectation, ...]:
         known = [one.name for one in workloads]

@@ -5,7 +5,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lastcall_lab.simulation.scenario_text.field_readers import Table
-from lastcall_lab.simulation.scenario_text.scenario_fields import ASSUME, CONTROLLER, LEADER, NODES, TOP, WORKLOADS
+from lastcall_lab.simulation.scenario_text.scenario_fields import (
+    ASSUME,
+    CONTROLLER,
+    GUARD,
+    LEADER,
+    NODES,
+    TOP,
+    WORKLOADS,
+)
 from lastcall_lab.simulation.scenario_text.sentence_forms import SentenceForm
 from lastcall_lab.simulation.scenario_text.sentences import EVENTS, EXPECTATIONS
 
@@ -20,6 +28,9 @@ left out."""
 
 _CONTROLLER = """With `controller` a [FencePolicy](fence-policy.md) holds for all nodes, whose only fencer is the BMC of each machine, or none
 with `bmc: false`. A short form is `controller: lastcall`."""
+
+_GUARD = """With `guard` each workload with `preparesIn` has a GuardPolicy, and an application that takes so long to prepare the end of
+a pod. A short form is `guard: lastcall`."""
 
 _ASSUME = """With `lastcall simulate --state FILE`, [your own cluster](../how-to/simulate-my-cluster.md) takes the place of `nodes`,
 `priorityClasses`, `objects` and `workloads`, which are errors then. What its containers do is not in the file, but for
@@ -49,6 +60,9 @@ def reference_page() -> str:
         "## The failover controller",
         _CONTROLLER,
         _field_table(CONTROLLER),
+        "## The guard",
+        _GUARD,
+        _field_table(GUARD),
         "## What is assumed of your own cluster",
         _ASSUME,
         _field_table(ASSUME),

@@ -4,7 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from lastcall import names
-from lastcall_lab.simulation.scenario import CAPACITY, FailoverSettings, LeaderSettings, ScenarioShutdownManager
+from lastcall.manifests.guard_webhooks import FAIL, IGNORE
+from lastcall_lab.simulation.scenario import (
+    CAPACITY,
+    FailoverSettings,
+    GuardSettings,
+    LeaderSettings,
+    ScenarioShutdownManager,
+)
 from lastcall_lab.simulation.scenario_text.field_readers import (
     FieldRule,
     FieldViolations,
@@ -89,6 +96,33 @@ CONTROLLER: Table = {
 }
 """The fields of the failover controller: what its FencePolicy says."""
 
+
+def _read_failure_policy(value: Any) -> str:
+    if value not in (FAIL, IGNORE):
+        raise ValueError(f"must be {FAIL} or {IGNORE}")
+    return str(value)
+
+
+def _read_guard(value: Any) -> GuardSettings:
+    if value == LASTCALL:
+        return GuardSettings()
+    wrong = FieldViolations()
+    arguments = wrong.read_fields("guard", value, GUARD)
+    if wrong.found:
+        raise ValueError("; ".join(wrong.found))
+    return GuardSettings(**arguments)
+
+
+GUARD: Table = {
+    "replicas": FieldRule("replicas", integer_reader(1, 5), "of the guard; `2`"),
+    "failurePolicy": FieldRule(
+        "failure_policy",
+        _read_failure_policy,
+        "what becomes of a request that no replica answers: `Fail` or `Ignore`; `Fail`",
+    ),
+}
+"""The fields of the guard."""
+
 TOP: Table = {
     "apiVersion": FieldRule("api_version", _read_as_is, f"`{names.API_VERSION}`"),
     "kind": FieldRule("kind", _read_as_is, f"`{KIND}`"),
@@ -116,6 +150,9 @@ TOP: Table = {
     ),
     "controller": FieldRule(
         "failover", _read_controller, "`lastcall`, or a mapping of the fields below: who fails nodes over; nobody"
+    ),
+    "guard": FieldRule(
+        "guard", _read_guard, "`lastcall`, or a mapping of the fields below: who guards the pods of workloads; nobody"
     ),
     "propagationDelay": FieldRule(
         "propagation", read_seconds, "how much later than the API server a node knows of endpoints; `500ms`"
@@ -222,6 +259,9 @@ WORKLOADS: Table = {
     ),
     "cpu": FieldRule("cpu", read_quantity, "that each pod requests; `100m`"),
     "memory": FieldRule("memory", read_quantity, "that each pod requests; `64Mi`"),
+    "preparesIn": FieldRule(
+        "prepares", read_seconds, "it is guarded: until its application has moved the work of a pod; nobody guards it"
+    ),
     "worksFor": FieldRule("lives", read_seconds, "of a Job: how long a pod works; for ever"),
 }
 """The fields of a workload."""

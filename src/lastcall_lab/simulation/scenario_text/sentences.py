@@ -67,6 +67,30 @@ EVENTS: Sequence[SentenceForm[Verb]] = (
         "SIGKILL for each run of `lastcall drain`, at once or after so many more of its steps; the same command is given"
         " again so much later, 5s unless it is said",
     ),
+    _event_form(
+        Verb.KILL_GUARD,
+        "kill the guard[ after {number} step{s}][ for {lasts}]",
+        "the replica of lastcall's guard that leads, at once or after so many more of its steps; started again after 2s"
+        " unless it is said",
+    ),
+    _event_form(Verb.STOP_GUARDS, "stop the guards[ for {lasts}]", "all replicas"),
+    _event_form(
+        Verb.APPS_STALL,
+        "stall the applications[ for {lasts}]",
+        "of all guarded workloads: what they prepare stands still",
+    ),
+    _event_form(Verb.APPS_SILENT, "silence the applications[ for {lasts}]", "they answer no guard"),
+    _event_form(
+        Verb.APPS_SLOW,
+        "delay the applications by {up_to}[ for {lasts}]",
+        "each of their answers to a guard takes so long",
+    ),
+    _event_form(
+        Verb.APPS_FLAP,
+        "have the applications flap[ for {lasts}]",
+        "what they prepare stands still and goes on, by turns, ten times; for 20s unless it is said",
+    ),
+    _event_form(Verb.APPS_FORGET, "have the applications forget", "what they have prepared does not stand any more"),
     _event_form(Verb.UNCORDON, "uncordon {nodes}", "as `kubectl uncordon`, whoever has cordoned it"),
     _event_form(Verb.CORDON, "cordon {nodes}[ for {lasts}]", "as `kubectl cordon`, and then `kubectl uncordon`"),
     _event_form(

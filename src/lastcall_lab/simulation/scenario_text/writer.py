@@ -16,6 +16,7 @@ from lastcall.report.formatting import format_exact_duration
 from lastcall_lab.simulation.scenario import (
     CAPACITY,
     FailoverSettings,
+    GuardSettings,
     LeaderSettings,
     NodeGroup,
     Scenario,
@@ -27,6 +28,7 @@ from lastcall_lab.simulation.scenario_text import sentences
 from lastcall_lab.simulation.scenario_text.field_readers import Table
 from lastcall_lab.simulation.scenario_text.scenario_fields import (
     CONTROLLER,
+    GUARD,
     KIND,
     LASTCALL,
     LEADER,
@@ -46,6 +48,7 @@ _DURATIONS = {
     "election",
     "suspect_after",
     "settle",
+    "prepares",
 }
 _RATES = {"requests", "writes"}
 _SETTINGS = {name: TOP[name] for name in ("shutdownManager", "propagationDelay", "bootsIn")}
@@ -89,6 +92,7 @@ def _scenario_document(scenario: Scenario) -> Mapping[str, Any]:
         "agent": _agent_fields(scenario.agent),
         **_changed_fields(scenario, Scenario(name=""), _SETTINGS),
         **_failover_fields(scenario.failover),
+        **_guard_fields(scenario.guard),
         **_without_empty(timeline=_timeline_fields(scenario.timeline)),
         "lasts": format_exact_duration(scenario.lasts),
         **_without_empty(expect=[sentences.expectation_sentence(one) for one in scenario.expect]),
@@ -173,6 +177,13 @@ def _failover_fields(failover: FailoverSettings | None) -> Mapping[str, Any]:
         return {}
     said = _changed_fields(failover, FailoverSettings(), CONTROLLER)
     return {"controller": _ShortMapping(said) if said else LASTCALL}
+
+
+def _guard_fields(guard: GuardSettings | None) -> Mapping[str, Any]:
+    if guard is None:
+        return {}
+    said = _changed_fields(guard, GuardSettings(), GUARD)
+    return {"guard": _ShortMapping(said) if said else LASTCALL}
 
 
 def _timeline_fields(events: Sequence[ScenarioEvent]) -> Mapping[str, Any]:

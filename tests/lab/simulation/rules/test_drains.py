@@ -207,3 +207,32 @@ def test_a_cordon_of_others_is_neither_taken_back_nor_claimed():
 )
 def test_what_a_budget_allows_of_three(more, most):
     assert unavailable_pods(workload(replicas=3, **more)) == most
+
+
+def guarded(at, uid, by="drain-1", **more):
+    """It is asked to end while its application has work for it."""
+    return Noted(at, uid, removed(at, uid, by).what._replace(had_work=True, **more))
+
+
+def held(at, uid):
+    return Noted(at, uid, pod(at, uid).what._replace(is_held=True))
+
+
+def test_a_guarded_pod_stays_until_its_application_is_ready():
+    pods = there("a", "b", "c")
+    assert broken(*pods, removed(1, "a")) == [], "it is ready, or not guarded"
+    assert broken(*pods, guarded(1, "a")) == [Invariant.GUARDED]
+    assert broken(*pods, guarded(1, "a", is_evicted=True), budgets=[healthy(0, 3)]) == [Invariant.GUARDED]
+    assert broken(*pods, guarded(1, "a", by="controllers")) == []
+
+
+def test_while_no_guard_answers_its_policy_may_let_pods_go_but_not_past_its_word():
+    pods = there("a", "b", "c")
+    unanswered = {"is_unanswered": True}
+    assert broken(*pods, guarded(5, "a", **unanswered)) == [], "it has never spoken"
+    assert broken(*pods, held(4.5, "a"), guarded(5, "a", **unanswered)) == [], "a moment ago"
+    assert broken(*pods, held(1, "a"), guarded(5, "a", **unanswered)) == [Invariant.GUARDED]
+    assert broken(*pods, held(1, "a"), pod(2, "a"), guarded(5, "a", **unanswered)) == [], "it has taken that back"
+    assert broken(*pods, held(1, "a"), guarded(5, "a", is_evicted=True, **unanswered)) == [], "an eviction is its"
+    fault = [Noted(1.0, "", False), Noted(2.0, "", True)]
+    assert broken(*pods, held(1, "a"), guarded(5, "a", **unanswered), network=fault) == [], "it may not have heard"

@@ -1,0 +1,1 @@
+"""lastcall's guard in virtual time, and the applications that it asks."""
