@@ -3,65 +3,26 @@
 ``LASTCALL_SIMULATION_SEEDS`` names others: how many from 1 on, or ``FIRST:LAST``.
 """
 
-import json
-import os
 import sys
 from collections import Counter
 
 import pytest
+from support.simulation.chaos_batches import ChaosBatches
 from support.virtual_time.other_python import check_same, other_python, told_by
 
 from lastcall_lab.simulation import chaos
-from lastcall_lab.simulation.coverage import FaultCoverage, fault_kinds
+from lastcall_lab.simulation.coverage import FaultCoverage
 from lastcall_lab.simulation.outcome import FaultCount, MachineOutcome, RehearsalOutcome
-from lastcall_lab.simulation.report import text
 from lastcall_lab.simulation.runner import run_rehearsal
 from lastcall_lab.simulation.scenario import Verb
 
-BATCHES = 12
-
-
-def batches():
-    """So many that all processors have enough to do."""
-    first, _, last = os.environ.get("LASTCALL_SIMULATION_SEEDS", "300").rpartition(":")
-    wanted = range(int(first or 1), int(last) + 1)
-    size = -(-len(wanted) // BATCHES)
-    return [wanted[at : at + size] for at in range(0, len(wanted), size)]
-
-
-def told(seed, outcome):
-    """A violation, and how to see it again, also as short as it can be."""
-    again = f"lastcall simulate chaos --seed {seed}"
-    return f"{text.render_text(outcome)}\n{text.failure_line(outcome)}\n{again}\n{again} --shrink"
-
-
-@pytest.fixture
-def noted(tmp_path_factory):
-    """A directory of all workers of this run."""
-    base = tmp_path_factory.getbasetemp()
-    directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "chaos"
-    directory.mkdir(exist_ok=True)
-    return directory
+STORIES = ChaosBatches("chaos", chaos, "LASTCALL_SIMULATION_SEEDS")
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("batch", batches(), ids=lambda batch: f"{batch[0]}-{batch[-1]}")
-def test_no_promise_is_broken_and_every_fault_strikes(batch, noted):
-    """The batch that ends last sees to it that over all of them everything that can happen has happened."""
-    struck = set()
-    for seed in batch:
-        outcome = run_rehearsal(chaos.generate_scenario(seed), seed)
-        if outcome.violations:
-            pytest.fail(told(seed, outcome), pytrace=False)
-        struck |= {one.kind for one in outcome.faults}
-    unfinished = noted / f"{batch[0]}.part"
-    unfinished.write_text(json.dumps(sorted(struck)))
-    unfinished.rename(unfinished.with_suffix(".json"))
-    parts = [json.loads(path.read_text()) for path in noted.glob("*.json")]
-    if len(parts) == len(batches()) and sum(map(len, batches())) >= 300:
-        everywhere = {kind for part in parts for kind in part}
-        assert [verb.value for verb in chaos.VERBS if not everywhere & {*fault_kinds(verb)}] == []
-        assert {kind for verb in chaos.VERBS for kind in fault_kinds(verb)} - everywhere == set()
+@STORIES.each
+def test_no_promise_is_broken_and_every_fault_strikes(batch, tmp_path_factory):
+    STORIES.play(batch, tmp_path_factory)
 
 
 def test_most_stories_have_three_machines_and_others_up_to_seven():

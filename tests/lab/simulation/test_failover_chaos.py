@@ -3,63 +3,25 @@
 ``LASTCALL_FAILOVER_SEEDS`` names others: how many from 1 on, or ``FIRST:LAST``.
 """
 
-import json
-import os
-
 import pytest
+from support.simulation.chaos_batches import ChaosBatches
 
 from lastcall_lab.simulation import failover_chaos
 from lastcall_lab.simulation.coverage import fault_kinds
-from lastcall_lab.simulation.report import text
 from lastcall_lab.simulation.runner import run_rehearsal
 from lastcall_lab.simulation.scenario import Verb
 from lastcall_lab.simulation.scenario_text.reader import read_scenario
 from lastcall_lab.simulation.scenario_text.writer import write_scenario
 
-BATCHES = 12
-
-
-def seeds():
-    first, _, last = os.environ.get("LASTCALL_FAILOVER_SEEDS", "300").rpartition(":")
-    return range(int(first or 1), int(last) + 1)
-
-
-def batches():
-    """So many that all processors have enough to do."""
-    wanted = seeds()
-    size = -(-len(wanted) // BATCHES)
-    return [wanted[at : at + size] for at in range(0, len(wanted), size)]
-
-
-@pytest.fixture
-def noted(tmp_path_factory):
-    """A directory of all workers of this run."""
-    base = tmp_path_factory.getbasetemp()
-    directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "failover-chaos"
-    directory.mkdir(exist_ok=True)
-    return directory
+STORIES = ChaosBatches("failover-chaos", failover_chaos, "LASTCALL_FAILOVER_SEEDS")
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("batch", batches(), ids=lambda batch: f"{batch[0]}-{batch[-1]}")
-def test_no_promise_is_broken_and_every_fault_strikes(batch, noted):
-    """The batch that ends last sees to it that over all of them everything that can happen has happened."""
-    fenced, struck = 0, set()
-    for seed in batch:
-        outcome = run_rehearsal(failover_chaos.generate_scenario(seed), seed)
-        if outcome.violations:
-            again = f"lastcall simulate failover-chaos --seed {seed}"
-            pytest.fail(f"{text.render_text(outcome)}\n{again}\n{again} --shrink", pytrace=False)
-        struck |= {one.kind for one in outcome.faults}
-        fenced += any("switched off by its BMC" in line.text for line in outcome.lines)
+@STORIES.each
+def test_no_promise_is_broken_and_every_fault_strikes(batch, tmp_path_factory):
+    outcomes = STORIES.play(batch, tmp_path_factory)
+    fenced = any("switched off by its BMC" in line.text for outcome in outcomes for line in outcome.lines)
     assert fenced or len(batch) < 10, "machines are fenced in many of them"
-    unfinished = noted / f"{batch[0]}.part"
-    unfinished.write_text(json.dumps(sorted(struck)))
-    unfinished.rename(unfinished.with_suffix(".json"))
-    parts = [json.loads(path.read_text()) for path in noted.glob("*.json")]
-    if len(parts) == len(batches()) and sum(map(len, batches())) >= 300:
-        everywhere = {kind for part in parts for kind in part}
-        assert {kind for verb in failover_chaos.VERBS for kind in fault_kinds(verb)} - everywhere == set()
 
 
 def test_everything_happens_to_somebody():
