@@ -40,7 +40,7 @@ AFTER_SIGTERM_SECONDS = 0.02
 """After which the writes of a pod begin whose SIGTERM waits for none of them: new connections to the server would take
 the CPU from the SIGTERMs."""
 
-STOP_FIRST_SECONDS, SIGTERMS_FIRST_SECONDS = 0.02, 0.01
+STOP_FIRST_SECONDS, SIGTERMS_FIRST_SECONDS = 0.012, 0.005
 """How long the Node's announcement leaves the CPU to the stop of the kubelet, at most, and then to the first SIGTERMs."""
 
 STOP_SECONDS = 2.0

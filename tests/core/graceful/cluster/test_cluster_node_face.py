@@ -81,7 +81,7 @@ async def test_what_a_kubelet_writes_before_it_is_stopped_is_corrected_at_once(c
     assert (await cluster.conditions())[names.READY] == ("False", "KubeletNotReady")
 
 
-@pytest.mark.parametrize(("ending", "written"), [(0.0, 0.01), (0.015, 0.025), (1.0, 0.02)])
+@pytest.mark.parametrize(("ending", "written"), [(0.0, 0.005), (0.01, 0.015), (1.0, 0.012)])
 def test_the_node_is_announced_when_the_first_sigterms_are_sent_or_the_kubelet_is_late(ending, written):
     @in_cluster
     async def scene(cluster):
