@@ -107,6 +107,17 @@ async def test_a_pod_of_the_namespace_is_reached_where_an_administrator_allows_i
         await cluster.access.connect(await cluster.create_pod("127.63.9.2"), port)
 
 
+async def test_no_proxy_of_the_environment_is_asked(monkeypatch):
+    """It would connect to what the rules forbid."""
+    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.63.9.250:1")
+    cluster = Cluster("127.63.9.0/24")
+    async with listening() as (port, _):
+        stream = await cluster.access.connect(await cluster.create_pod("127.63.9.1"), port)
+        assert await stream.read(100) == b"hello"
+        stream.close()
+
+
 ADDRESSES = {
     "127.0.0.1": "a loopback address",
     "127.63.9.1": "a loopback address",
