@@ -64,8 +64,8 @@ SETTLE_CONFIGURATION: Final = "lastcall-settle"
 SETTLE_PATH: Final = "/settle"
 """The same of the webhook for new pods."""
 
-_CONNECTIONS = 40
-"""To the API server at a time."""
+_CONNECTIONS = 16
+"""To the API server at a time. Each has a buffer of 256 KiB, and an answer under way that may be as large as a namespace."""
 
 log = logging.getLogger(__name__)
 

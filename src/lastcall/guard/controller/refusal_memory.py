@@ -15,9 +15,6 @@ from lastcall.model.guard_facts import GuardFacts
 ROOM = 64
 """So many refusals are remembered; all are forgotten beyond them."""
 
-_MOST_ASKED = 1024
-"""So many texts are known to have been asked; all are forgotten beyond them."""
-
 MOST_BYTES = 32 * 1024
 """A larger review is not remembered."""
 
@@ -27,6 +24,9 @@ _HEAD = 256
 
 _is_uid: Callable[[bytes], object] = re.compile(rb"[0-9a-f-]{36}").fullmatch
 _LENGTH = 36
+
+_SIGN = 512
+"""Bytes behind the uid by which reviews are told apart at first: they name the pod, and nearly always the user."""
 
 
 class Refusal(NamedTuple):
@@ -49,53 +49,81 @@ class RepeatedRefusal(NamedTuple):
 
 
 class Question(NamedTuple):
-    """The text of a review without the uid, and the uid."""
+    """A review, where its uid begins, and by what it is looked for: its length, and some bytes."""
 
-    text: bytes
-    uid: bytes
+    data: bytes
+    begin: int
+    sign: tuple[int, bytes]
+
+    @property
+    def uid(self) -> bytes:
+        """The review's."""
+        return self.data[self.begin : self.begin + _LENGTH]
+
+
+class _Known(NamedTuple):
+    """What precedes and follows the uid in a review, and in its answer."""
+
+    before: bytes
+    after: bytes
+    answer_before: bytes
+    answer_after: bytes
+    refusal: Refusal
+
+    def answer(self, question: Question) -> RepeatedRefusal | None:
+        """None if the question of the same sign is another one."""
+        if not question.data.endswith(self.after) or not question.data.startswith(self.before):
+            return None
+        return RepeatedRefusal(self.refusal, self.answer_before + question.uid + self.answer_after)
 
 
 def read_question(data: bytes) -> Question | None:
     """What a review asks; None if its uid is not where the API server writes it, or it is large."""
-    if len(data) > MOST_BYTES or (begin := data.find(_BEGIN, 0, _HEAD)) < 0:
+    size = len(data)
+    if size > MOST_BYTES or (begin := data.find(_BEGIN, 0, _HEAD)) < 0:
         return None
     begin += len(_BEGIN)
-    uid = data[begin : begin + _LENGTH]
-    return Question(data[:begin] + data[begin + _LENGTH :], uid) if _is_uid(uid) else None
+    behind = begin + _LENGTH
+    return Question(data, begin, (size, data[behind : behind + _SIGN])) if _is_uid(data[begin:behind]) else None
 
 
 class RefusalMemory:
-    """Refusals by what was asked. Whether their facts still count is for the caller to see."""
+    """Refusals by what was asked: the last one of each sign. Whether their facts still count is for the caller to see."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, tuple[Refusal, bytes, bytes]] = {}
-        """With what precedes and follows the uid in the answer."""
-        self._asked: set[int] = set()
-        """Hashes of texts."""
+        self._last: dict[tuple[int, bytes], tuple[Question, Refusal]] = {}
+        self._known: dict[tuple[int, bytes], _Known] = {}
+        """Of those that were asked again."""
 
     def find(self, question: Question) -> RepeatedRefusal | None:
-        """What the same was answered before; None if it is not remembered."""
-        if (known := self._known.get(question.text)) is None:
-            return None
-        refusal, begin, end = known
-        return RepeatedRefusal(refusal, begin + question.uid + end)
+        """What the same was answered before; None if it is not remembered.
 
-    def note_asked(self, question: Question) -> bool:
-        """Whether the same was asked before: most is asked once, and to remember it would cost more than it saves."""
-        one = hash(question.text)
-        if one in self._asked:
-            return True
-        if len(self._asked) >= _MOST_ASKED:
-            self._asked.clear()
-        self._asked.add(one)
-        return False
+        None also if the uid is somewhere else in the review or its answer too: it could mean something else there.
+        """
+        if known := self._known.get(question.sign):
+            return known.answer(question)
+        if (last := self._last.get(question.sign)) is None:
+            return None
+        before, refusal = last
+        known = _split(before, refusal)
+        found = known.answer(question)
+        if found is None or before.data.count(before.uid) != 1 or refusal.answer.count(before.uid) != 1:
+            return None
+        self._known[question.sign] = known
+        return found
 
     def remember(self, question: Question, uid: str, refusal: Refusal) -> None:
-        """A review with this uid was refused. Without effect if that is not the question's, or is there once more."""
-        known = uid.encode()
-        if question.uid != known or known in question.text or refusal.answer.count(known) != 1:
+        """A review with this uid was refused. Without effect if that is not the question's."""
+        if question.uid != uid.encode():
             return
-        if len(self._known) >= ROOM:
+        if len(self._last) >= ROOM and question.sign not in self._last:
+            self._last.clear()
             self._known.clear()
-        begin, _, end = refusal.answer.partition(known)
-        self._known[question.text] = refusal, begin, end
+        self._last[question.sign] = question, refusal
+        self._known.pop(question.sign, None)
+
+
+def _split(question: Question, refusal: Refusal) -> _Known:
+    before, _, after = refusal.answer.partition(question.uid)
+    data, begin = question.data, question.begin
+    return _Known(data[:begin], data[begin + _LENGTH :], before, after, refusal)

@@ -75,7 +75,7 @@ class ReviewService:
         if verdict is None:
             return self._answer_in_time(review, review.removal, begun, is_authenticated=is_authenticated)
         answer = self._tell_verdict(review, review.removal, verdict, begun)
-        if question and facts and is_authenticated and self._refusals.note_asked(question):
+        if question and facts and is_authenticated:
             self._refusals.remember(question, review.uid, Refusal(review.removal, verdict, ref(facts), answer))
         return answer
 

@@ -4,7 +4,7 @@ from weakref import ref
 
 import pytest
 
-from lastcall.guard.controller.refusal_memory import MOST_BYTES, ROOM, Question, Refusal, RefusalMemory, read_question
+from lastcall.guard.controller.refusal_memory import MOST_BYTES, ROOM, Refusal, RefusalMemory, read_question
 from lastcall.guard.decisions.verdict import RemovalVerdict
 from lastcall.model.admission import Removal, RemovalKind, RequestUser
 from lastcall.model.guard_facts import GuardFacts
@@ -77,16 +77,24 @@ def test_what_cannot_be_told_apart_is_not_remembered(data, uid, how):
 
 def test_the_room_is_limited():
     memory = remembering(review(ONE))
+    assert find(memory, review(OTHER)), "asked again"
     for number in range(ROOM):
         memory.remember(read_question(review(ONE, f"db-{number + 1}")), ONE, refusal(ONE))
     assert find(memory, review(ONE)) is None
     assert find(memory, review(OTHER, f"db-{ROOM}"))
 
 
-def test_what_was_asked_is_known_for_a_while():
-    memory = RefusalMemory()
-    one, same = read_question(review(ONE)), read_question(review(OTHER))
-    assert [memory.note_asked(question) for question in (one, same, one)] == [False, True, True]
-    for number in range(2000):
-        memory.note_asked(Question(str(number).encode(), b""))
-    assert not memory.note_asked(one)
+def test_reviews_that_differ_far_behind_are_told_apart():
+    """The last one is known."""
+    long, other = ("x" * 4000 + end for end in ("1", "2"))
+    memory = remembering(review(ONE, long))
+    assert find(memory, review(OTHER, long))
+    assert find(memory, review(OTHER, other)) is None
+    memory.remember(read_question(review(ONE, other)), ONE, refusal(ONE))
+    assert find(memory, review(OTHER, other))
+    assert find(memory, review(OTHER, long)) is None
+
+
+def test_reviews_that_differ_before_the_uid_are_told_apart():
+    assert find(remembering(b" " + review(ONE)), review(OTHER) + b" ") is None
+    assert find(remembering(review(ONE)), review(OTHER).replace(b"AdmissionReview", b"AdmissionREVIEW")) is None
