@@ -40,12 +40,13 @@ def review_command(*, state: str, config: str | None, now: datetime | None) -> N
     from lastcall.adapters.host.clock import SystemClock
     from lastcall.guard.decisions.verdict import judge_removal
     from lastcall.model.admission import answer_review
-    from lastcall.model.guard_state_file import read_guard_state
+    from lastcall.model.guard_state_file import read_guard_state, refuse_unknown_records
 
     options.require_stdout()
     if "-" in (state, config):
         raise click.UsageError("standard input has the review: --state and --config need files")
     facts = read_guard_state(options.read_content(state), options.source_name(state))
+    refuse_unknown_records(facts, options.source_name(state))
     facts = replace(facts, config=guard_config.read_config(config))
     review = _read_review()
     moment = now or datetime.fromtimestamp(SystemClock().wall(), UTC)

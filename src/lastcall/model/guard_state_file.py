@@ -3,7 +3,7 @@
 from lastcall.errors import InvalidInput
 from lastcall.model.budget_file import BUDGET_KIND
 from lastcall.model.guard_facts import GuardedNamespace, GuardedNode, GuardFacts, WorkloadOwner
-from lastcall.model.guard_policy import GuardPolicy
+from lastcall.model.guard_policy import GuardPolicy, PreparationState, RequestedRemoval
 from lastcall.model.guard_policy_rules import guard_violations
 from lastcall.model.list_file import FileKind, read_list
 from lastcall.model.pods import Pod
@@ -37,3 +37,19 @@ def read_guard_state(data: bytes, source: str) -> GuardFacts:
         budgets=tuple(found.objects["PodDisruptionBudget"]),
         policies=policies,
     )
+
+
+def refuse_unknown_records(facts: GuardFacts, source: str) -> None:
+    """InvalidInput for entries that this version does not know whole: in a file it is rather a mistake than an upgrade."""
+    states = ", ".join(one.value for one in PreparationState if one is not PreparationState.UNKNOWN)
+    requests = ", ".join(one.value for one in RequestedRemoval if one is not RequestedRemoval.UNKNOWN)
+    wrong = []
+    for policy in facts.policies:
+        for held in policy.status.pods:
+            title = f"{GUARD_POLICY} {policy.metadata.namespace}/{policy.name}: status.pods: {held.name}"
+            if held.state is PreparationState.UNKNOWN:
+                wrong.append(f"{title}: state: must be one of {states}")
+            if held.request is RequestedRemoval.UNKNOWN:
+                wrong.append(f"{title}: request: must be one of {requests}")
+    if wrong:
+        raise InvalidInput(source, wrong)

@@ -143,6 +143,7 @@ BROKEN = {
     "a pod twice": json.dumps({"kind": "List", "items": [POD, POD]}),
     "a policy without a provider": "{apiVersion: lastcall.dev/v1alpha1, kind: GuardPolicy, metadata: {name: a}, spec: {}}",
     "a state of a pod that does not exist": state_with(entries=[entry("Going")]),
+    "a request that does not exist": state_with(entries=[entry("Ready", request="Going")]),
     "a time without its zone": state_with(entries=[entry("Ready", verifiedAt="2026-11-28T12:00:00")]),
     "too deep": "[" * 100_000,
     "too deep as YAML": "- " * 5_000,
