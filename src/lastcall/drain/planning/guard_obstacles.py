@@ -1,24 +1,17 @@
 """GuardPolicies that hold pods of a drain beyond hope, and those that are merely asked first (pure)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from lastcall.drain.planning.drain_case import DrainCase, DrainHolder, DrainNote, DrainObstacle, name_pods
 from lastcall.guard.decisions.exemptions import is_bypassed
+from lastcall.guard.decisions.point_of_no_return import describe_point_of_no_return
 from lastcall.guard.decisions.policy_choice import choose_policy
 from lastcall.model.drain_facts import DrainPod, pod_name
 from lastcall.model.guard_facts import GuardedMetadata, GuardedNode, GuardedNodeSpec, GuardFacts
 from lastcall.model.guard_policy import GuardPolicy, HeldPod, HoldLimitAction, PreparationState
 from lastcall.names import GUARD_BYPASS_UNTIL, GUARD_POLICY, OUT_OF_SERVICE
-
-REVERSIBLE = ("etcd", "patroni", "rabbitmq", "redis", "redis-sentinel", "tikv")
-"""Providers of lastcall whose preparation is always undone if the pod stays."""
-
-STATED = ("exec", "http")
-"""Providers whose settings say whether it is."""
 
 _HOPELESS = (PreparationState.STALLED, PreparationState.UNHEALTHY)
 
@@ -46,21 +39,9 @@ def list_guard_notes(case: DrainCase) -> Iterator[DrainNote]:
     for (namespace, name), found in by_policy.items():
         yield DrainNote(
             text=f"{GUARD_POLICY} {namespace}/{name} is asked before the eviction of {name_pods(one.pod for one in found)}: "
-            f"{point_of_no_return(found[0].policy)}",
+            f"{describe_point_of_no_return(found[0].policy)}",
             mend=f"follow it by kubectl lastcall guard status -n {namespace}",
         )
-
-
-def point_of_no_return(policy: GuardPolicy) -> str:
-    """Whether a preparation of this policy can be undone."""
-    provider, settings = next(iter(policy.spec.provider.items()), ("", {}))
-    if provider in REVERSIBLE:
-        return f"provider {provider} undoes the preparation if the pod stays"
-    if provider not in STATED:
-        return f"whether a preparation by provider {provider} can be undone is not known"
-    if _is_stated_reversible(settings):
-        return f"provider {provider} undoes the preparation if the pod stays, as its settings say"
-    return f"point of no return: a preparation by provider {provider} cannot be undone once it has begun"
 
 
 def list_guarded_pods(case: DrainCase) -> Iterator[GuardedPod]:
@@ -126,10 +107,3 @@ def _limit_lets_go(held: HeldPod, policy: GuardPolicy, now: datetime) -> bool:
     if seconds is None or policy.spec.on_limit is not HoldLimitAction.ALLOW or held.since is None:
         return False
     return now - held.since >= timedelta(seconds=seconds)
-
-
-def _is_stated_reversible(settings: Mapping[str, Any]) -> bool:
-    try:
-        return msgspec.convert(settings.get("reversible", False), bool)
-    except msgspec.ValidationError:
-        return False

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
+from lastcall.guard.decisions.point_of_no_return import is_irreversible
 from lastcall.guard.decisions.policy_conditions import find_fault
 from lastcall.model.duration import format_elapsed
 from lastcall.model.foreign_text import plain_text
@@ -42,7 +43,9 @@ def describe_hold(
 def _describe_beginning(policy: GuardPolicy, budget: str) -> str:
     if fault := find_fault(policy):
         return f"the guard cannot follow this policy: {plain_text(fault)[:MOST_MESSAGE]}"
-    return f"its application does not prepare yet: {budget}" if budget else "its application begins to prepare"
+    if budget:
+        return f"its application does not prepare yet: {budget}"
+    return f"its application begins to prepare{', which cannot be undone' if is_irreversible(policy) else ''}"
 
 
 def _describe_front(front: Sequence[HeldPod]) -> str:

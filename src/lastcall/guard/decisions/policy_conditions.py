@@ -5,6 +5,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from lastcall.guard.decisions.point_of_no_return import describe_point_of_no_return, is_irreversible
 from lastcall.model.guard_policy import GuardPolicy, GuardPolicyCondition, HoldLimitAction
 
 ACCEPTED = "Accepted"
@@ -45,4 +46,5 @@ def accepted_condition(policy: GuardPolicy, violations: Sequence[str], now: date
 def _describe_accepted(policy: GuardPolicy) -> str:
     spec = policy.spec
     allows = HoldLimitAction.ALLOW in (spec.on_limit, spec.on_unreachable)
-    return _WITHOUT_LIMIT if allows and spec.hold_limit_seconds is None else "the guard follows it"
+    said = _WITHOUT_LIMIT if allows and spec.hold_limit_seconds is None else "the guard follows it"
+    return f"{said}; {describe_point_of_no_return(policy)}" if is_irreversible(policy) else said

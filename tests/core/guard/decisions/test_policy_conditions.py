@@ -53,3 +53,19 @@ def test_allow_without_a_limit_is_said_to_have_no_effect(field):
     assert "without holdLimit" in accepted_condition(allowing, [], NOW).message
     limited = replace(allowing, spec=replace(allowing.spec, hold_limit="5m"))
     assert accepted_condition(limited, [], NOW).message == "the guard follows it"
+
+
+@pytest.mark.parametrize(
+    ("provider", "said"),
+    [
+        ({"redis": {}}, "the guard follows it"),
+        ({"http": {"port": 80, "reversible": True}}, "the guard follows it"),
+        (
+            {"http": {"port": 80}},
+            "the guard follows it; point of no return: a preparation by provider http cannot be undone once it has begun",
+        ),
+    ],
+)
+def test_the_point_of_no_return_is_said_before_anything_is_prepared(provider, said):
+    policy = replace(POLICY, spec=replace(POLICY.spec, provider=provider))
+    assert accepted_condition(policy, [], NOW).message == said

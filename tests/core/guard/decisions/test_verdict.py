@@ -97,6 +97,20 @@ def test_a_refusal_can_be_tried_again_and_says_what_is_waited_for(ask):
     )
 
 
+@pytest.mark.parametrize("is_dry_run", [False, True])
+@pytest.mark.parametrize(
+    ("provider", "said"),
+    [
+        ({"exec": {"prepare": ["true"]}}, "its application begins to prepare, which cannot be undone; see"),
+        ({"exec": {"prepare": ["true"], "cancel": ["true"], "reversible": True}}, "begins to prepare; see"),
+    ],
+)
+def test_a_refusal_says_that_there_is_no_way_back(is_dry_run, provider, said):
+    """A dry run says it before anything has begun."""
+    found = answer(deletion(dryRun=is_dry_run), state(policy(provider=provider)))["response"]
+    assert said in found["status"]["message"]
+
+
 def test_an_answer_has_the_version_of_its_question():
     assert answer(deletion(version="admission.k8s.io/v1beta1"))["apiVersion"] == "admission.k8s.io/v1beta1"
     assert answer(deletion())["apiVersion"] == "admission.k8s.io/v1"
