@@ -63,6 +63,16 @@ def test_without_the_extra_it_is_named(module, verb, tmp_path):
     )
 
 
+def test_the_guard_names_its_extra():
+    """What makes its certificates is loaded by another process."""
+    program = "import sys; sys.modules['cryptography'] = None; from lastcall.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "guard", "run"], capture_output=True, text=True, check=False, timeout=90
+    )
+    said = "lastcall: certificates need the extra guard: pip install 'lastcall[guard]'\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
 DOCUMENTED = re.findall(r"^\| (bash|zsh|fish)[^|]* \| `(.+?)` \| ", CLI.read_text(), re.MULTILINE)
 """Shell and line, as the page on the command line has them."""
 

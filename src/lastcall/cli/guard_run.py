@@ -118,11 +118,16 @@ def command(
     Which pods are guarded, and by what, is said by GuardPolicy objects. Several guards may run: all answer the API server,
     and one of them, by a Lease, prepares. SIGTERM ends it after all requests are answered.
     """
+    import importlib.util
+
     import msgspec
 
     from lastcall.adapters.telemetry import logs
+    from lastcall.errors import LastcallError
     from lastcall.wiring import guard
 
+    if importlib.util.find_spec("cryptography") is None:
+        raise LastcallError("certificates need the extra guard: pip install 'lastcall[guard]'")
     if webhook_bind_address is None:
         raise click.BadParameter("must be an address and a port", param_hint="--webhook-bind-address")
     chosen = guard_config.read_config(config)

@@ -37,6 +37,7 @@ from lastcall.adapters.telemetry.guard_metrics import GuardMetrics
 from lastcall.adapters.telemetry.status_server import TEXT, alive_answer, serve_status
 from lastcall.adapters.webhook.http_exchange import WebhookReply, WebhookRequest
 from lastcall.adapters.webhook.https_server import WebhookServer
+from lastcall.adapters.webhook.renewal_process import renew_in_process
 from lastcall.adapters.webhook.serving_certificate import ServingCertificate
 from lastcall.adapters.webhook.serving_secret import ServingSecret
 from lastcall.adapters.webhook.webhook_configuration import WebhookConfiguration, WebhookConfigurations
@@ -163,7 +164,7 @@ class GuardProgram:
             tls.verify_clients(self._context, settings.client_ca_file, "--client-ca-file")
         self._server = WebhookServer(self._answer_request, self._context)
         names = [f"{SERVICE}.{namespace}.svc", f"{SERVICE}.{namespace}", *settings.names]
-        secret = ServingSecret(client, namespace, names, clock=clock, random=random)
+        secret = ServingSecret(client, namespace, names, clock=clock, random=random, renew=renew_in_process)
         configurations = [WebhookConfiguration(client, VALIDATING_WEBHOOKS, SERVICE, path=PATH)]
         self._creations: PodCreationService | None = None
         if settings.settle_seconds is not None:

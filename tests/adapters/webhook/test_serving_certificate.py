@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from lastcall.adapters.webhook import certificates
 from lastcall.adapters.webhook.serving_certificate import PROPAGATION_SECONDS, RELOAD_SECONDS, ServingCertificate
-from lastcall.adapters.webhook.serving_secret import ServingMaterial
+from lastcall.adapters.webhook.serving_material import ServingMaterial
 from lastcall.aio import cancel_and_wait
 from lastcall.errors import Unavailable
 from lastcall_lab import virtual

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import ssl
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 import pytest
@@ -13,8 +13,12 @@ from lastcall.adapters.kube import tls
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import VALIDATING_WEBHOOKS
 from lastcall.adapters.webhook import certificates
-from lastcall.adapters.webhook.serving_secret import ServingMaterial, ServingSecret
+from lastcall.adapters.webhook.material_renewal import RenewalRequest, renew_material
+from lastcall.adapters.webhook.renewal_process import renew_in_process
+from lastcall.adapters.webhook.serving_material import ServingMaterial
+from lastcall.adapters.webhook.serving_secret import ServingSecret
 from lastcall.adapters.webhook.webhook_configuration import WebhookConfiguration
+from lastcall.errors import Unavailable
 from lastcall.manifests.guard_webhooks import (
     CONFIGURATION,
     PATH,
@@ -36,9 +40,16 @@ class Cluster:
         self.clock = virtual.VirtualClock()
         self.server = Asked(self.clock)
         self.client = Client(InProcessTransport(self.server))
+        self.renewals = 0
 
     def replica(self, seed=1, names=NAMES):
-        return ServingSecret(self.client, "default", names, clock=self.clock, random=Random(seed))
+        return ServingSecret(
+            self.client, "default", names, clock=self.clock, random=Random(seed), renew=self.renew_here
+        )
+
+    async def renew_here(self, found, path_token, names, now):
+        self.renewals += 1
+        return renew_material(RenewalRequest(found=found, path_token=path_token, names=tuple(names), now=now))
 
 
 def in_cluster(test):
@@ -100,6 +111,43 @@ async def test_it_is_renewed_after_two_thirds_of_its_life_and_the_authority_stay
     assert one == two
     assert one.certificate != first.certificate
     assert (one.authorities, one.path_token) == (first.authorities, first.path_token)
+
+
+@in_cluster
+async def test_what_is_not_due_is_looked_into_once(cluster):
+    replica = cluster.replica()
+    first = await replica.read_or_make()
+    for _ in range(5):
+        await cluster.clock.sleep(11 * DAY)
+        assert await replica.read_or_make() == first
+    assert cluster.renewals == 1
+    await cluster.clock.sleep(6 * DAY)
+    second = await replica.read_or_make()
+    assert second != first
+    assert (await replica.read_or_make(), cluster.renewals) == (second, 2)
+    await cluster.replica(names=(*NAMES, "guard.example")).read_or_make()
+    assert (await replica.read_or_make()).certificate not in (first.certificate, second.certificate), "another made it"
+
+
+async def test_a_process_makes_and_renews_the_same():
+    now = datetime.now(UTC)
+    made = (await renew_in_process(None, "t" * 48, NAMES, now)).material
+    assert made.path_token == "t" * 48
+    for name in NAMES:
+        await shake_hands(made, name=name)
+    again = await renew_in_process(made, "", NAMES, now)
+    assert again.material == made
+    assert timedelta(days=59) < again.due_at - now < timedelta(days=61)
+    later = await renew_in_process(made, "", NAMES, again.due_at)
+    assert later.material.authorities == made.authorities
+    assert later.material.certificate != made.certificate
+
+
+async def test_a_process_that_cannot_read_the_certificate_is_named_without_the_key():
+    broken = ServingMaterial(authorities="", certificate="broken", key="secret-1", authority_key="secret-2")
+    with pytest.raises(Unavailable, match="material_renewal failed with 1") as raised:
+        await renew_in_process(broken, "", NAMES, datetime.now(UTC))
+    assert "secret" not in str(raised.value)
 
 
 @in_cluster

@@ -5,7 +5,7 @@ import ssl
 from typing import Protocol
 
 from lastcall.adapters.kube import tls
-from lastcall.adapters.webhook.serving_secret import ServingMaterial
+from lastcall.adapters.webhook.serving_material import ServingMaterial
 from lastcall.errors import LastcallError
 from lastcall.ports.node import Clock
 

@@ -1,7 +1,7 @@
 """The Secret that all replicas of the guard serve with: made by the first of them, renewed by any, used by all."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from random import Random
 from typing import Final
@@ -10,10 +10,8 @@ import msgspec
 
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import SECRETS, Object
-from lastcall.adapters.webhook import certificates
-from lastcall.adapters.webhook.certificates import KeyPair
+from lastcall.adapters.webhook.serving_material import Renewal, ServingMaterial
 from lastcall.errors import AlreadyExists, Conflict, NotFound
-from lastcall.model.base import Facts
 from lastcall.ports.node import Clock
 
 NAME: Final = "lastcall-guard-tls"
@@ -27,26 +25,24 @@ _FIELDS: Final = {
 }
 
 
-class ServingMaterial(Facts, frozen=True):
-    """What is served with. ``authorities`` may also hold the one before, in PEM, the newest first."""
-
-    authorities: str
-    certificate: str
-    key: str
-    authority_key: str = ""
-    path_token: str = ""
-    """A secret part of the webhook's path: only who may read the webhook configuration or this Secret knows it."""
+Renew = Callable[[ServingMaterial | None, str, Sequence[str], datetime], Awaitable[Renewal]]
+"""``renewal_process.renew_in_process``."""
 
 
 class ServingSecret:
-    """Needs get, create and update on the one Secret."""
+    """Needs get, create and update on the one Secret. ``random`` must be the system's: the token is a secret."""
 
-    def __init__(self, client: Client, namespace: str, names: Sequence[str], *, clock: Clock, random: Random) -> None:
+    def __init__(
+        self, client: Client, namespace: str, names: Sequence[str], *, clock: Clock, random: Random, renew: Renew
+    ) -> None:
         self._client = client
         self._namespace = namespace
         self._names = tuple(names)
         self._clock = clock
         self._random = random
+        self._renew = renew
+        self._last: Renewal | None = None
+        """What was found or made last; it is not looked into again before it is due."""
 
     async def read_or_make(self) -> ServingMaterial:
         """What is served with now, after it was made or renewed if it had to be. Errors are those of the API client."""
@@ -61,21 +57,24 @@ class ServingSecret:
         try:
             stored = await self._client.get(SECRETS, NAME, namespace=self._namespace)
         except NotFound:
-            made = self._make_all(now)
+            made = await self._renew_if_due(None, now)
             await self._client.create(SECRETS, self._secret_object(made, None), namespace=self._namespace)
             return made
         found = _read(stored)
         if found and not found.path_token:
             return await self._add_token(found, stored)
-        if found and not self._is_due(found, now):
+        if found and not found.authority_key:  # somebody else keeps it, such as cert-manager
             return found
-        renewed = _renew(found, self._names, now) if found else self._make_all(now)
-        await self._client.update(SECRETS, NAME, self._secret_object(renewed, stored), namespace=self._namespace)
+        renewed = await self._renew_if_due(found, now)
+        if renewed != found:
+            await self._client.update(SECRETS, NAME, self._secret_object(renewed, stored), namespace=self._namespace)
         return renewed
 
-    def _make_all(self, now: datetime) -> ServingMaterial:
-        """``random`` must be the system's: the token is a secret."""
-        return _material(certificates.make_authority(now), "", self._make_token(), self._names, now)
+    async def _renew_if_due(self, found: ServingMaterial | None, now: datetime) -> ServingMaterial:
+        if self._last is None or self._last.material != found or now >= self._last.due_at:
+            token = found.path_token if found else self._make_token()
+            self._last = await self._renew(found, token, self._names, now)
+        return self._last.material
 
     def _make_token(self) -> str:
         return f"{self._random.getrandbits(192):048x}"
@@ -86,13 +85,6 @@ class ServingSecret:
         data = dict(stored["data"]) | {"path-token": base64.b64encode(token.encode()).decode()}
         await self._client.update(SECRETS, NAME, stored | {"data": data}, namespace=self._namespace)
         return msgspec.structs.replace(found, path_token=token)
-
-    def _is_due(self, found: ServingMaterial, now: datetime) -> bool:
-        """The certificate that somebody else keeps, such as cert-manager, is left alone: it has no authority's key."""
-        if not found.authority_key:
-            return False
-        is_old = now >= certificates.renewal_time(found.certificate)
-        return is_old or not certificates.names_of(found.certificate) >= set(self._names)
 
     def _secret_object(self, material: ServingMaterial, stored: Object | None) -> Object:
         values = msgspec.structs.asdict(material)
@@ -106,23 +98,3 @@ def _read(stored: Object) -> ServingMaterial | None:
     data = stored.get("data") or {}
     found = {name: base64.b64decode(data.get(key, "")).decode() for key, name in _FIELDS.items()}
     return ServingMaterial(**found) if found["certificate"] and found["key"] else None
-
-
-def _renew(found: ServingMaterial, names: Sequence[str], now: datetime) -> ServingMaterial:
-    """Another serving certificate; an authority that grows old is replaced too, and trusted a while longer."""
-    newest = found.authorities.partition("-----END CERTIFICATE-----")[0] + "-----END CERTIFICATE-----\n"
-    if now < certificates.renewal_time(newest):
-        authority = KeyPair(certificate=newest, key=found.authority_key)
-        return _material(authority, found.authorities.removeprefix(newest), found.path_token, names, now)
-    return _material(certificates.make_authority(now), newest, found.path_token, names, now)
-
-
-def _material(authority: KeyPair, older: str, token: str, names: Sequence[str], now: datetime) -> ServingMaterial:
-    serving = certificates.make_serving_certificate(authority, names, now)
-    return ServingMaterial(
-        authorities=authority.certificate + older,
-        authority_key=authority.key,
-        certificate=serving.certificate,
-        key=serving.key,
-        path_token=token,
-    )
