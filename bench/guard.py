@@ -121,13 +121,12 @@ class Guard:
             peers = [Server(serving[0], serving[1] | {"body": held, "expect": REFUSED})] if serving else []
             found, *others = await self._ask_all([guard, *peers])
             found["rss"] = rss(guard.pid)
-            for key, body, expect in (
-                ("once", each_differs(held), REFUSED),
-                ("live", bypassed, ALLOWED),
-                ("free", free, ALLOWED),
-            ):
-                rate = self._sizes["once" if key == "once" else "live"]
-                found[key] = await self._ask(Server(guard.pid, where | {"body": body, "expect": expect}), rate)
+            for one, server in zip([found, *others], [guard, *peers], strict=True):
+                asked = server.asked | {"body": each_differs(held)}
+                one["once"] = await self._ask(Server(server.pid, asked), self._sizes["once"])
+            for key, body in (("live", bypassed), ("free", free)):
+                asked = where | {"body": body, "expect": ALLOWED}
+                found[key] = await self._ask(Server(guard.pid, asked), self._sizes["live"])
             found["rss live"] = rss(guard.pid)
             for peer, other in zip(peers, others, strict=True):
                 other["rss"] = rss(peer.pid)
@@ -247,11 +246,7 @@ def _only(core):
 def _rows(mine, theirs, sizes):
     for rate in sizes["rates"]:
         yield from _held_rows(rate, [one[rate] for one in mine], [one[rate] for one in theirs])
-    by = f"{sizes['once']}/s"
-    yield GuardRow("a held pod, no review twice: p99", by, _figures([one["once"] for one in mine], "p99"))
-    yield GuardRow(
-        "a held pod, no review twice: CPU of a review", by, _figures([one["once"] for one in mine], "cpu", "us")
-    )
+    yield from _once_rows(f"{sizes['once']}/s", [one["once"] for one in mine], [one["once"] for one in theirs])
     for key, what in (("live", "a pod with a bypass"), ("free", "a pod that no policy guards")):
         yield from _live_rows(what, f"{sizes['live']}/s", [one[key] for one in mine])
     peer = _figures(theirs, "rss", "MiB")
@@ -269,11 +264,20 @@ def _held_rows(rate, mine, theirs):
     for key in ("p50", "p99"):
         target = Target(most=P99) if (key, rate) == ("p99", AT) else None
         yield GuardRow(f"a held pod: {key}", by, _figures(mine, key), _figures(theirs, key), target=target)
-    cpu = _figures(mine, "cpu", "us")
-    yield GuardRow("a held pod: CPU of a review", by, cpu, _figures(theirs, "cpu", "us"))
+    yield from _cpu_rows("a held pod", by, mine, theirs)
+
+
+def _once_rows(by, mine, theirs):
+    what = "a held pod, no review twice"
+    yield GuardRow(f"{what}: p99", by, _figures(mine, "p99"), _figures(theirs, "p99"), _load_cell(mine))
+    yield from _cpu_rows(what, by, mine, theirs)
+
+
+def _cpu_rows(what, by, mine, theirs):
+    yield GuardRow(f"{what}: CPU of a review", by, _figures(mine, "cpu", "us"), _figures(theirs, "cpu", "us"))
     if theirs:
         part = tuple(100 * one["cpu"] / other["cpu"] for one, other in zip(mine, theirs, strict=True))
-        yield GuardRow("a held pod: CPU, of Go's", by, Figures(part, "%"), target=Target(most=100))
+        yield GuardRow(f"{what}: CPU, of Go's", by, Figures(part, "%"), target=Target(most=100))
 
 
 def _live_rows(what, by, turns):
