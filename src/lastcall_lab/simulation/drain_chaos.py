@@ -75,7 +75,7 @@ _AMOUNTS = {
     Verb.APPS_SLOW: (0.5, 8.0),
 }
 _AT_ONCE = (Verb.API_COMPACT, Verb.UNCORDON, Verb.APPS_FORGET)
-_GUARDED = 0.25
+_GUARDED = 0.16
 """The part of stories that have guards."""
 _SILENT = (Verb.WATCH_SILENT, Verb.ANSWERS_LOST)
 _LASTS = (1.0, 5.0, 25.0)
@@ -91,8 +91,8 @@ def generate_scenario(seed: int) -> Scenario:
     workloads, guard = _random_workloads(random), None
     guarding = random_of(str(seed), "guards")
     if guarding.random() < _GUARDED:
-        guard = GuardSettings(failure_policy=guarding.choice((FAIL, FAIL, IGNORE)))
-        workloads = (*workloads, _random_guarded_workload(guarding))
+        guard = GuardSettings(replicas=guarding.choice((1, 1, 2)), failure_policy=guarding.choice((FAIL, FAIL, IGNORE)))
+        workloads = (_random_guarded_workload(guarding), *workloads[1:])
         faults += [_random_guard_fault(guarding, guarding.choice(drains)) for _ in range(guarding.choice((0, 1, 2)))]
     end = ScenarioEvent(at=STORM + 15.0, verb=Verb.UNCORDON, nodes=("all nodes",))
     failover = FailoverSettings(suspect_after=20.0, settle=1.0, min_healthy="1", power_on=True)
@@ -136,6 +136,7 @@ def _random_workloads(random: Random) -> tuple[ScenarioWorkload, ...]:
 
 
 def _random_guarded_workload(random: Random) -> ScenarioWorkload:
+    """In the place of ``web``; it may have a budget too."""
     kind = random.choice((ScenarioWorkloadKind.STATEFUL_SET, ScenarioWorkloadKind.DEPLOYMENT))
     return ScenarioWorkload(
         kind=kind,
@@ -144,6 +145,7 @@ def _random_guarded_workload(random: Random) -> ScenarioWorkload:
         replicas=random.choice((2, 3)),
         grace=10,
         prepares=random.choice((0.5, 5.0, 20.0, 100.0)),
+        max_unavailable=random.choice(("", "", "1")),
     )
 
 
