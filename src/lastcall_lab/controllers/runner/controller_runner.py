@@ -131,8 +131,9 @@ class ControllerRunner:
             for obj in objects:
                 for key in queue.controller.affected_keys(resource, obj, self.view):
                     queue.add(key, now)
-            self._unblock_keys(queue)
-            if not last_one and queue.next_at() <= self._clock.boottime():  # most changes concern few controllers
+            if queue.blocked:
+                self._unblock_keys(queue)
+            if not last_one and queue.next_at() <= now:  # most changes concern few controllers
                 signal.set()
         for signal in self._signals if last_one else ():
             signal.set()

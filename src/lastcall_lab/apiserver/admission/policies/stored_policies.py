@@ -203,6 +203,9 @@ class _ParsedObjects(Generic[T]):
     def all(self) -> Sequence[T]:
         """The parsed objects by name."""
         known: dict[StorageKey, tuple[int, T]] = {}
+        if not self._store.count(self._storage):
+            self._known = known
+            return ()
         for stored in self._store.objects(self._storage):
             revision, value = self._known.get(stored.key, (0, None))
             known[stored.key] = (
