@@ -334,3 +334,9 @@ def test_the_unit_keeps_the_lock():
     assert unit["Unit"]["StartLimitIntervalSec"] == "0", "a unit that is given up loses its store"
     assert service["Restart"] == "always"
     assert service["Type"] == "notify"
+
+
+def test_no_stray_file_stands_at_the_root():
+    """Such as the output of a trial, which would go into every clone."""
+    found = {path.name for path in ROOT.iterdir() if path.is_file() and not path.name.startswith(".")}
+    assert {name for name in found if not name.endswith(".md")} == {"LICENSE", "Makefile", "pyproject.toml"}
