@@ -14,7 +14,6 @@ import click
 
 from lastcall.cli import cluster_access
 from lastcall.cli.drain_rehearsal import rehearse_drain
-from lastcall.cli.drain_surges import keep_surges
 from lastcall.cli.drain_traffic import open_drain_traffic
 from lastcall.cli.drain_view import DrainView
 from lastcall.model.foreign_text import plain_text
@@ -146,7 +145,9 @@ async def _run_until_signal(
 
 async def _run(client: "Client", case: "DrainCase", plan: "DrainPlan", request: DrainRequest, authority: str) -> int:
     from lastcall.adapters.host.clock import SystemClock
+    from lastcall.adapters.kube.surge_cluster import KubeSurgeCluster
     from lastcall.drain.execution.chosen_pods import make_chooser
+    from lastcall.drain.execution.kept_surges import keep_surges
     from lastcall.drain.planning.pod_filters import FilterFacts
     from lastcall.wiring.drain import DrainOrder, make_drain_run
 
@@ -179,7 +180,7 @@ async def _run(client: "Client", case: "DrainCase", plan: "DrainPlan", request: 
         if request.requests_evictions:
             evictions = await opened.enter_async_context(_open_requests(client, clock))
         run = make_drain_run(client, order, choose=choose, observer=observer, clock=clock, evictions=evictions)
-        async with keep_surges(client, case, run, view, clock, begins=request.surges):
+        async with keep_surges(KubeSurgeCluster(client), case, run, view.say, clock, begins=request.surges):
             await run.run()
         if traffic:
             await traffic.wait_until_moved()

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
+
 from lastcall.graceful.config import AgentConfig
 from lastcall.manifests.guard_webhooks import FAIL, IGNORE
 from lastcall.model.shutdown import PhasePlan
@@ -77,6 +79,8 @@ _AMOUNTS = {
 _AT_ONCE = (Verb.API_COMPACT, Verb.UNCORDON, Verb.APPS_FORGET)
 _GUARDED = 0.16
 """The part of stories that have guards."""
+_SURGING = 0.12
+"""The part in which a budget demands all pods of a workload, and drains may give it one more."""
 _SILENT = (Verb.WATCH_SILENT, Verb.ANSWERS_LOST)
 _LASTS = (1.0, 5.0, 25.0)
 
@@ -94,6 +98,11 @@ def generate_scenario(seed: int) -> Scenario:
         guard = GuardSettings(replicas=guarding.choice((1, 1, 2)), failure_policy=guarding.choice((FAIL, FAIL, IGNORE)))
         workloads = (_random_guarded_workload(guarding), *workloads[1:])
         faults += [_random_guard_fault(guarding, guarding.choice(drains)) for _ in range(guarding.choice((0, 1, 2)))]
+    surging = random_of(str(seed), "surges")
+    if guard is None and surging.random() < _SURGING:
+        web = replace(workloads[0], max_unavailable="", min_available=str(workloads[0].replicas))
+        workloads = (web, *workloads[1:])
+        drains = [replace(one, surge=True) for one in drains]
     end = ScenarioEvent(at=STORM + 15.0, verb=Verb.UNCORDON, nodes=("all nodes",))
     failover = FailoverSettings(suspect_after=20.0, settle=1.0, min_healthy="1", power_on=True)
     return Scenario(

@@ -30,7 +30,7 @@ class Verb(Enum):
     DRAIN = "drain"
     """Cordoned, and its pods evicted until none is left, as ``kubectl drain`` does; ``lasts``: then uncordoned."""
     LASTCALL_DRAIN = "drain with lastcall"
-    """``lastcall drain`` of all its nodes in one run; ``amount`` is ``--timeout``, ``on_timeout`` is ``--on-timeout``."""
+    """``lastcall drain`` of all its nodes in one run; the last fields are its options."""
     KILL_DRAIN = "kill the drains"
     """Every run of ``lastcall drain``; the same command begins ``lasts`` later. An ``amount`` as of the next ones."""
     KILL_GUARD = "kill the guard"
@@ -147,7 +147,9 @@ class ScenarioEvent(Facts, frozen=True):
     other: str = ""
     """The machine that a BMC is wired to."""
     on_timeout: str = ""
-    """What ``lastcall drain`` does at the end of its time; empty: it stops."""
+    """What ``lastcall drain`` does at the end of its time (``amount``); empty: it stops."""
+    surge: bool = False
+    """Whether it gives workloads one more pod where a budget lets none go (``--surge``)."""
 
 
 CAPACITY = {"cpu": "16", "memory": "64Gi", "ephemeral-storage": "100Gi", "pods": "110"}

@@ -54,8 +54,12 @@ class SurgeKeeper:
                 await self._parts.clock.sleep(_LOOK_SECONDS)
 
     async def put_back(self) -> None:
-        """Puts back what is left: the drain has ended, or was interrupted."""
-        for target in self._begun:
+        """Puts back what is left: the drain has ended, or was interrupted.
+
+        A drain that has had its nodes for a moment only has taken no step, and may have found what an earlier run left.
+        """
+        others = [one for one in self._targets if one not in self._begun and self._parts.is_gone(one.pods) is not None]
+        for target in (*self._begun, *others):
             try:
                 workload, autoscalers = await self._read(target)
                 for step in list_put_backs([workload, *autoscalers], target.drain):

@@ -70,7 +70,10 @@ def _is_healthy(refused: EvictionRefused) -> bool:
 
 
 def _list_recorded(case: DrainCase, drain: str) -> Iterator[OwnerPlace]:
+    """A Deployment's ReplicaSets have copies of its annotations (``SetNewReplicaSetAnnotations``): these record nothing."""
     for place, workload in case.facts.workloads.items():
+        if any(one.controller for one in workload.metadata.owner_references or ()):
+            continue
         autoscaler = find_autoscaler(workload, case.facts.autoscalers)
         for subject in (workload, autoscaler) if autoscaler else (workload,):
             if (record := read_record(subject)) and record.drain == drain:

@@ -15,7 +15,8 @@ async def drain_nodes(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
     nodes = tuple(cluster.select_machines(event.nodes))
     cluster.truth.record_fault(event.verb.value, ", ".join(nodes))
     policy = TimeoutPolicy(event.on_timeout or TimeoutPolicy.STOP.value)
-    await cluster.drains.begin(DrainCommand(nodes=nodes, limits=DrainLimits(timeout=event.amount, on_timeout=policy)))
+    limits = DrainLimits(timeout=event.amount, on_timeout=policy)
+    await cluster.drains.begin(DrainCommand(nodes=nodes, limits=limits, surges=event.surge))
 
 
 async def kill_drains(cluster: SimulatedCluster, event: ScenarioEvent) -> None:

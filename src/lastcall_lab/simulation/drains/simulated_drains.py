@@ -13,9 +13,11 @@ from lastcall.adapters.kube.drain_facts import DrainFactsReader
 from lastcall.adapters.kube.drain_watch import KubeDrainWatch
 from lastcall.adapters.kube.node_ownership import KubeNodeOwnership
 from lastcall.adapters.kube.resources import NAMESPACES
+from lastcall.adapters.kube.surge_cluster import KubeSurgeCluster
 from lastcall.drain.decisions.drain_course import DrainCourse, NodeProgress
 from lastcall.drain.execution.chosen_pods import make_chooser
 from lastcall.drain.execution.drain_run import DrainParts, DrainRun
+from lastcall.drain.execution.kept_surges import keep_surges
 from lastcall.drain.execution.node_writer import NodeWriter, new_mark
 from lastcall.drain.planning.drain_case import DrainCase, build_case
 from lastcall.drain.planning.pod_filters import FilterFacts, FilterFate
@@ -49,6 +51,7 @@ class DrainCommand(Facts, frozen=True):
 
     nodes: tuple[str, ...]
     limits: DrainLimits
+    surges: bool = False
 
 
 class DrainProcess:
@@ -60,6 +63,8 @@ class DrainProcess:
         self.name = f"{DRAIN}-{number}"
         self.is_over = False
         """Whether it has ended by itself."""
+        self.has_given_up = False
+        """Whether that was by an error: who has typed the command is told so, and may type it again."""
         self.command = command
         self._plane, self._clock, self._truth, self._seed = plane, clock, truth, seed
         self._lives = 0
@@ -69,7 +74,7 @@ class DrainProcess:
     def start(self) -> None:
         """Begins a life: the command is given, again if it was given before."""
         self._lives += 1
-        self.is_over = False
+        self.is_over = self.has_given_up = False
         self.process = VirtualProcess(self.name)
         self.process.start(self._run_life(f"{self.name}-{self._lives}"), "lastcall drain")
 
@@ -77,6 +82,7 @@ class DrainProcess:
         try:
             await self._drain(me)
         except LastcallError as error:
+            self.has_given_up = True
             self._tell(f"lastcall drain has ended: {error}")
         except Exception as error:  # a mistake of the drain's, which the rehearsal tells of
             log.exception("%s", me)
@@ -95,7 +101,9 @@ class DrainProcess:
         if refused := [one for one in case.judged if one.verdict.fate is FilterFate.REFUSE]:
             self._tell(f"lastcall drains nothing: {refused[0].pod.key}: {refused[0].verdict.why}")
         elif names:
-            await self._make_run(me, client, case).run()
+            run, surges = self._make_run(me, client, case), KubeSurgeCluster(client)
+            async with keep_surges(surges, case, run, self._tell, self._clock, begins=self.command.surges):
+                await run.run()
 
     def _make_run(self, me: str, client: Client, case: DrainCase) -> DrainRun:
         names, clock, random = [node.name for node in case.nodes], self._clock, random_of(self._seed, me)

@@ -72,6 +72,7 @@ GAPS: Mapping[str, SentenceGap] = {
     "by": SentenceGap("DURATION", rf"[-+]?(?:{_TIME})", _parse_seconds, format_exact_duration),
     "part": SentenceGap("PERCENT", r"\d+(?:\.\d+)?%", _parse_part, _format_percent),
     "number": SentenceGap("NUMBER", r"\d+", _parse_number, lambda number: f"{number:.0f}"),
+    "surge": SentenceGap("with surge", "with surge", bool, lambda _: "with surge"),
     "on_timeout": SentenceGap("POLICY", "stop|delete|force", str, str),
     "other": SentenceGap("NODE", _WORD, str, str),
     "subject": SentenceGap(

@@ -57,9 +57,9 @@ EVENTS: Sequence[SentenceForm[Verb]] = (
     ),
     _event_form(
         Verb.LASTCALL_DRAIN,
-        "drain {nodes} with lastcall[ within {up_to}][, then {on_timeout}]",
+        "drain {nodes} with lastcall[ within {up_to}][, then {on_timeout}][, {surge}]",
         "one run of `lastcall drain --ignore-daemonsets --delete-emptydir-data`; DURATION is its `--timeout`, and POLICY its"
-        " `--on-timeout`: `stop`, `delete` or `force`. The nodes stay cordoned",
+        " `--on-timeout`: `stop`, `delete` or `force`; `with surge` is `--surge`. The nodes stay cordoned",
     ),
     _event_form(
         Verb.KILL_DRAIN,

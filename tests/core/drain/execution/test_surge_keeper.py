@@ -3,17 +3,25 @@
 import asyncio
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from support.drain.drain_world import SETTINGS, CountingTransport, in_world, is_ready
+from support.drain.surges import workload
 
 from lastcall import errors
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.drain_facts import DrainFactsReader
 from lastcall.adapters.kube.resources import BUDGETS, DEPLOYMENTS, NODES
+from lastcall.adapters.kube.surge_cluster import KubeSurgeCluster
 from lastcall.aio import cancel_and_wait
-from lastcall.cli.drain_surges import keep_surges
+from lastcall.drain.execution.kept_surges import keep_surges
+from lastcall.drain.execution.surge_keeper import SurgeKeeper, SurgeParts
+from lastcall.drain.execution.surge_targets import SurgeTarget
 from lastcall.drain.planning.drain_case import build_case
+from lastcall.drain.unlocking.surge_choice import SurgeMethod
+from lastcall.drain.unlocking.surge_record import SurgeRecord
 from lastcall.names import DRAIN_SURGE
+from lastcall_lab import virtual
 
 LOOSE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}
 
@@ -26,16 +34,15 @@ class Surging:
         self.transport = CountingTransport(world.server)
         self.transport.trouble = trouble
 
-    def say(self, text):
-        self.said.append(text)
-
     async def run(self):
         world, client = self.world, Client(self.transport, manager="lastcall-drain")
         node = next(one for one in ("n1", "n2", "n3") if world.on(one))
         facts = (await DrainFactsReader(client).read()).facts
         case = build_case(facts, [node], SETTINGS, datetime.fromtimestamp(world.clock.wall(), UTC))
         self.drain = await world.drain(node)
-        async with keep_surges(client, case, self.drain, self, world.clock, begins=self.begins):
+        async with keep_surges(
+            KubeSurgeCluster(client), case, self.drain, self.said.append, world.clock, begins=self.begins
+        ):
             await self.drain.run()
 
 
@@ -126,6 +133,37 @@ async def test_after_a_crash_the_next_run_puts_back_without_the_option_too(world
     await surging.run()
     assert deployment(world) == (1, False)
     assert not surging.drain.has_failed
+    assert [one for one in surging.said if "ReplicaSet" in one] == [], (
+        "it has a copy of the record, and is its Deployment's"
+    )
+
+
+class RecordedCluster:
+    """``SurgeCluster`` with a workload that an earlier run has given one more pod."""
+
+    def __init__(self):
+        at = datetime(2026, 1, 1, tzinfo=UTC)
+        record = SurgeRecord(drain="n1", method=SurgeMethod.REPLICAS, before=1, after=2, at=at)
+        self.workload = workload(replicas=2, annotations={DRAIN_SURGE: msgspec.json.encode(record).decode()})
+        self.patches = []
+
+    async def read_workload(self, kind, namespace, name):
+        return self.workload
+
+    async def list_autoscalers(self, namespace):
+        return ()
+
+    async def patch_subject(self, subject, patch):
+        self.patches.append(patch["spec"])
+
+
+@pytest.mark.parametrize(("is_gone", "patches"), [(None, []), (False, [{"replicas": 1}]), (True, [{"replicas": 1}])])
+def test_a_run_that_was_over_before_its_first_look_puts_back_if_it_has_had_the_nodes(is_gone, patches):
+    cluster = RecordedCluster()
+    parts = SurgeParts(cluster=cluster, clock=virtual.VirtualClock, tell=print, is_gone=lambda _: is_gone)
+    target = SurgeTarget(kind="Deployment", namespace="shop", name="web", drain="n1", pods=frozenset("a"))
+    asyncio.run(SurgeKeeper([target], parts).put_back())
+    assert cluster.patches == patches
 
 
 @in_world()

@@ -2,17 +2,15 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Collection
 
 from lastcall.aio import cancel_and_wait, timeout
-from lastcall.cli.drain_view import DrainView
+from lastcall.drain.execution.drain_run import DrainRun
+from lastcall.drain.execution.surge_keeper import SurgeKeeper, SurgeParts
+from lastcall.drain.execution.surge_targets import find_surge_targets
+from lastcall.drain.planning.drain_case import DrainCase
 from lastcall.ports.node import Clock
-
-if TYPE_CHECKING:
-    from lastcall.adapters.kube.client import Client
-    from lastcall.drain.execution.drain_run import DrainRun
-    from lastcall.drain.planning.drain_case import DrainCase
+from lastcall.ports.surges import SurgeCluster
 
 _GOODBYE = 5.0
 """Seconds for what is put back at the end."""
@@ -20,12 +18,9 @@ _GOODBYE = 5.0
 
 @contextlib.asynccontextmanager
 async def keep_surges(
-    client: "Client", case: "DrainCase", run: "DrainRun", view: DrainView, clock: Clock, *, begins: bool
+    cluster: SurgeCluster, case: DrainCase, run: DrainRun, tell: Callable[[str], None], clock: Clock, *, begins: bool
 ) -> AsyncIterator[None]:
     """Takes the steps of all surges meanwhile; without ``begins`` only puts back what an earlier run has left."""
-    from lastcall.adapters.kube.surge_cluster import KubeSurgeCluster
-    from lastcall.drain.execution.surge_keeper import SurgeKeeper, SurgeParts
-    from lastcall.drain.execution.surge_targets import find_surge_targets
 
     def is_gone(pods: Collection[str]) -> bool | None:
         course = run.course
@@ -34,7 +29,7 @@ async def keep_surges(
         seen = (course.seen.get(uid) for uid in pods)
         return all(pod is None or pod.terminating_since is not None for pod in seen)
 
-    parts = SurgeParts(cluster=KubeSurgeCluster(client), clock=clock, tell=view.say, is_gone=is_gone)
+    parts = SurgeParts(cluster=cluster, clock=clock, tell=tell, is_gone=is_gone)
     keeper = SurgeKeeper(find_surge_targets(case, begins=begins), parts)
     keeping = asyncio.create_task(keeper.run(), name="additional pods")
     try:

@@ -1,0 +1,18 @@
+"""Additional pods that drains have left behind."""
+
+from collections.abc import Iterator
+
+from lastcall.adapters.kube.resources import DEPLOYMENTS
+from lastcall_lab.simulation.cluster import SimulatedCluster
+
+
+def describe_leftovers(cluster: SimulatedCluster) -> Iterator[str]:
+    """Sentences. What a run leaves that was killed, its next run that has its nodes puts back."""
+    drains = cluster.drains
+    if not drains.all or drains.under_way or any(one.has_given_up for one in drains.all):
+        return
+    wanted = {(one.namespace, one.name): one.replicas for one in cluster.scenario.workloads}
+    for one in cluster.list_objects(DEPLOYMENTS):
+        place, found = (one["metadata"]["namespace"], one["metadata"]["name"]), one["spec"]["replicas"]
+        if found != wanted.get(place, found):
+            yield f"deployment {'/'.join(place)} has {found} replicas, and {wanted[place]} are wanted"
