@@ -339,7 +339,8 @@ class NodeFace(Protocol):
         """Announces that the termination of a pod with ``grace`` seconds begins; its hooks start at the same time.
 
         Returns when the pod may get SIGTERM, because no traffic is sent to it any more, or at ``until`` (boottime)
-        at the latest. Also called for a pod whose termination an earlier process began. True if nothing was done that a
+        at the latest. Also called for a pod whose termination an earlier process began, and again after a hook: a
+        kubelet that was started meanwhile may have made the pod ready. True if nothing was done that a
         cancellation does not take back, so that the pod may be left alone then.
         """
         ...

@@ -104,7 +104,7 @@ class RecordingNode:
 
     async def begin_pod(self, live, grace, until):
         self.begun.append((self.clock.boottime(), live.pod.metadata.name, grace, until))
-        if seconds := self.traffic.get(live.pod.metadata.name):
+        if seconds := self.traffic.pop(live.pod.metadata.name, 0):  # it does not come back
             await self.clock.sleep(min(seconds, until - self.clock.boottime()))
         return live.pod.metadata.name in self.spares
 

@@ -5,7 +5,7 @@ sidecars after them, in the reverse of their start order (KEP-753). The sidecars
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from lastcall.aio import OrderedTaskGroup, cancel_and_wait, wait_all, wait_any, wait_first
@@ -37,6 +37,7 @@ FORGET_SECONDS = 2.0
 class ContainersTermination:
     """The termination of the containers in ``live``; SIGTERM waits for ``traffic`` to be done.
 
+    After a hook it waits for ``announce_again`` too, if ``traffic`` was done before the hook's end.
     ``before`` holds, per container, the steps that were taken already, in CLOCK_BOOTTIME seconds.
     """
 
@@ -49,11 +50,13 @@ class ContainersTermination:
         clock: Clock,
         tell: Tell,
         traffic: "asyncio.Future[bool] | None" = None,
+        announce_again: Callable[[], Awaitable[bool]] | None = None,
         is_spared: Callable[[], bool] = lambda: False,
         before: Iterable[ContainerRecord] = (),
     ) -> None:
         self.live = live
         self._traffic = traffic
+        self._announce_again = announce_again
         self._is_spared = is_spared
         self.was_spared = False
         """Whether a container was left alone, as ``is_spared`` said after the wait for ``traffic``."""
@@ -111,9 +114,11 @@ class ContainersTermination:
             after = [*after, task]
 
     async def _terminate_container(self, container: Container, after: "tuple[asyncio.Future[Any], ...]") -> None:
-        await self._run_hook(container)
+        has_run = await self._run_hook(container)
         if self._traffic and not self._traffic.done():
             after = (*after, self._traffic)
+        elif has_run and self._announce_again:
+            await self._wait_for_traffic_again(self._announce_again())
         if after:
             await self._wait_for_turn(after)
         if seconds := self._runtime.reserve_stop():
@@ -123,12 +128,15 @@ class ContainersTermination:
             return
         await self._stop_container(container)
 
-    async def _run_hook(self, container: Container) -> None:
-        """Runs the hook at least once, as Kubernetes promises: a hook whose end was not journalled runs again."""
+    async def _run_hook(self, container: Container) -> bool:
+        """Runs the hook at least once, as Kubernetes promises: a hook whose end was not journalled runs again.
+
+        Whether there was one to run.
+        """
         hook, before = container.pre_stop, self._before.get(container.name)
         limit = self._time.window.sigterm_deadline - self._clock.boottime()
         if hook is None or limit <= 0 or (before and (before.hook_ended is not None or before.term is not None)):
-            return
+            return False
         run = self.live.containers[container.name]
         self._tell(HookStarted(at=self._clock.boottime(), uid=self._uid, container=container.name, runtime_id=run))
         result = await self._execute_hook(container.name, hook, limit)
@@ -141,6 +149,7 @@ class ContainersTermination:
                 message=result.message,
             )
         )
+        return True
 
     async def _execute_hook(self, name: str, hook: LifecycleHandler, limit: float) -> HookResult:
         """Runs the hook for at most ``limit`` seconds, and cuts it off if the pod's window shrinks below that."""
@@ -161,6 +170,14 @@ class ContainersTermination:
             await wait_any(turn, alarm)
         finally:
             await cancel_and_wait(alarm, turn)
+
+    async def _wait_for_traffic_again(self, announcement: Awaitable[bool]) -> None:
+        """Somebody may have started a kubelet during the hook, which has made the pod ready again."""
+        again = asyncio.ensure_future(announcement)
+        try:
+            await self._wait_for_turn((again,))
+        finally:
+            await cancel_and_wait(again)
 
     async def _stop_container(self, container: Container) -> None:
         """Has the runtime send the container's stop signal, which it knows since it created the container."""

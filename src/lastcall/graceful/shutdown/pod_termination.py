@@ -99,6 +99,7 @@ class PodTermination:
                     clock=self._clock,
                     tell=self._record_step,
                     traffic=traffic,
+                    announce_again=self._announce_pod,
                     is_spared=lambda: self._may_be_spared(traffic),
                     before=before,
                 )

@@ -71,3 +71,15 @@ def test_a_pod_that_waits_for_its_traffic_when_the_shutdown_is_cancelled_is_left
     )
     assert [d.uid for d in shutdown.deliveries("TERM")] == ended
     assert [event.uid for event in shutdown.of(PodEnded)] == ended
+
+
+@pytest.mark.parametrize(("hook", "traffic", "term"), [(1, 0.6, 1.6), (4, 1000, 4.98), (6, 0.6, 6)])
+def test_a_pod_that_gets_traffic_again_during_its_hook_waits_again_within_the_same_limit(hook, traffic, term):
+    """Somebody starts the kubelet, which makes it ready."""
+
+    async def serve_again(shutdown, clock):
+        await clock.sleep(0.5)
+        shutdown.node.traffic["web"] = traffic
+
+    shutdown = Shutdown(TWO, [(pod("web", hook=hook), None)], traffic={}, until=serve_again)
+    assert [d.at for d in shutdown.deliveries("TERM")] == [pytest.approx(term, abs=0.02)]

@@ -15,7 +15,7 @@ def test_nothing_is_done_to_a_guarded_pod_before_its_application_is_ready():
     shutdown = Shutdown(TWO, pods, ready_at={"db": 5})
     assert [(round(d.at), d.uid) for d in shutdown.deliveries("TERM")] == [(0, "web"), (6, "db")]
     assert [round(event.at) for event in shutdown.of(HookStarted)] == [5]
-    assert {name: round(at) for at, name, *_ in shutdown.node.begun} == {"web": 0, "db": 5}
+    assert {name: round(at) for at, name, *_ in reversed(shutdown.node.begun)} == {"web": 0, "db": 5}
     assert {event.name: (round(event.at), event.grace) for event in shutdown.of(PodStarted)} == {
         "web": (0, 30.0),
         "db": (5, 30.0),
