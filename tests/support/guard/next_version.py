@@ -25,8 +25,7 @@ def write_next_entry(entry, before, stored):
     return written | {"state": STATE if written["state"] == "Preparing" else written["state"], FIELD: "fence"}
 
 
-PreparationState._missing_ = classmethod(read_state)
-guard_records._entry_object = write_next_entry
-
-if __name__ == "__main__":
+if __name__ == "__main__":  # not in a process that only imports the names above
+    PreparationState._missing_ = classmethod(read_state)
+    guard_records._entry_object = write_next_entry
     sys.exit(main())
