@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.cri.connection import CriConnection, CriRefused
@@ -167,12 +167,16 @@ class PrivateContainerd:
 
 
 async def _remove_sandbox(connection: CriConnection, sandbox: str) -> None:
-    stop = cri.StopPodSandboxRequest(pod_sandbox_id=sandbox)
+    await _call_twice(connection, "StopPodSandbox", cri.StopPodSandboxRequest(pod_sandbox_id=sandbox))
+    await _call_twice(connection, "RemovePodSandbox", cri.RemovePodSandboxRequest(pod_sandbox_id=sandbox))
+
+
+async def _call_twice(connection: CriConnection, verb: str, request: Any) -> None:
+    """Repeats a call that containerd refused: a shim has just ended, or a container is removed at the same time."""
     try:
-        await connection.call("StopPodSandbox", stop, within=60)
-    except CriRefused:  # containerd has noticed only now that the sandbox's shim has ended
-        await connection.call("StopPodSandbox", stop, within=60)
-    await connection.call("RemovePodSandbox", cri.RemovePodSandboxRequest(pod_sandbox_id=sandbox), within=60)
+        await connection.call(verb, request, within=60)
+    except CriRefused:
+        await connection.call(verb, request, within=60)
 
 
 def _is_installed(program: str) -> bool:
