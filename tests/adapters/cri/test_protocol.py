@@ -141,7 +141,8 @@ class TestStop:
         assert {asked.count(f"c-{one}") for one in range(number)} == {2}
         assert 0 not in [one.timeout for one in peer.asked["StopContainer"]]
 
-    async def test_what_still_runs_then_when_the_grace_is_over_is_killed(self, peer, runtime):
+    @pytest.mark.parametrize("seconds", [0, 1.5], ids=["at once", "after the grace is over"])
+    async def test_what_still_runs_then_when_the_grace_is_over_is_killed(self, peer, runtime, seconds):
         async def broken_off(request, _):
             if request.timeout == 0:
                 return cri.StopContainerResponse()
@@ -150,8 +151,13 @@ class TestStop:
 
         runs = cri.ContainerStatusResponse(status=cri.ContainerStatus(state=cri.CONTAINER_RUNNING))
         over = cri.ContainerStatusResponse(status=cri.ContainerStatus(state=cri.CONTAINER_EXITED, exit_code=137))
+
+        async def status(*_):
+            await asyncio.sleep(seconds)
+            return over if len(peer.asked["StopContainer"]) == 2 else runs
+
         peer.answers["StopContainer"] = broken_off
-        peer.answers["ContainerStatus"] = lambda *_: over if len(peer.asked["StopContainer"]) == 2 else runs
+        peer.answers["ContainerStatus"] = status
         assert await runtime.stop_container("c-1", 5) == 137
         assert [request.timeout for request in peer.asked["StopContainer"]] == [5, 0]
 

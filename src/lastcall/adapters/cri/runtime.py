@@ -125,8 +125,9 @@ class CriRuntime:
         confirmed = False
         while True:
             asked = self._clock.boottime()
+            only_looks = confirmed and asked < deadline
             try:
-                if confirmed and asked < deadline:
+                if only_looks:
                     code = await self._exit_code_if_ended(container_id)
                 else:
                     self._confirm_stop(asked)
@@ -135,9 +136,9 @@ class CriRuntime:
                 # A later answer would come from a restarted runtime, and prove nothing.
                 confirmed = confirmed or (self._proof.sent_until >= asked and not isinstance(error, CriRefused))
                 left = deadline - self._clock.boottime()
-                if left <= 0:
+                if left <= 0 and not only_looks:
                     raise
-                await self._clock.sleep(min(_RETRY, left))
+                await self._clock.sleep(max(0.0, min(_RETRY, left)))
                 seconds = max(0, math.ceil(deadline - self._clock.boottime()))
             else:
                 self._ended.add(container_id)
