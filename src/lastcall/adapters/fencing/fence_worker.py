@@ -16,9 +16,7 @@ A request costs 0.3 s of CPU (EC2: 0.7 s) and is sent only for nodes in trouble.
 less for libraries. Settings and their secrets are passed over standard input and are not kept.
 """
 
-import asyncio
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -27,6 +25,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from lastcall.adapters.fencing.redaction import redact_secrets
+from lastcall.adapters.host.module_process import run_module
 from lastcall.aio import timeout
 from lastcall.errors import LastcallError, RefusedForSafety, TimedOut, Unavailable
 from lastcall.model.base import Facts
@@ -104,7 +103,7 @@ class FenceWorker:
             raise RefusedForSafety("no time is left to ask")
         try:
             async with timeout(within):
-                code, output, said = await self._run_process(msgspec.json.encode(question))
+                code, output, said = await run_module(self.module, msgspec.json.encode(question))
         except TimeoutError:
             raise TimedOut(f"no answer within {within:g} s") from None
         try:
@@ -114,26 +113,6 @@ class FenceWorker:
         if reply.fault:
             raise FAULTS.get(reply.fault, Unavailable)(self._redacted_line(reply.why))
         return reply
-
-    async def _run_process(self, question: bytes) -> tuple[int, bytes, bytes]:
-        """Exit code, reply and error output of one run. No part of the process survives this call."""
-        command = (sys.executable, "-P", "-s", "-m", self.module)
-        path = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
-        pipe = asyncio.subprocess.PIPE
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *command, env={**path, **self.environment}, stdin=pipe, stdout=pipe, stderr=pipe
-            )
-        except OSError as error:  # no process, memory or descriptor is left
-            raise Unavailable(f"{self.module} cannot be started: {error}") from error
-        try:
-            output, said = await process.communicate(question)
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        assert process.returncode is not None
-        return process.returncode, output, said
 
     def _missing_answer_error(self, code: int, said: bytes) -> LastcallError:
         if code < 0:

@@ -18,15 +18,15 @@ MachineAction = Callable[[SimulatedCluster, ScenarioEvent, str], Coroutine[None,
 """The same, to the machine with that name."""
 
 
-def for_each_machine(deed: MachineAction, *, at_once: bool = True) -> ScenarioAction:
-    """To all machines of the event. It strikes ``at_once``, or when the deed itself tells so."""
+def for_each_machine(act: MachineAction, *, at_once: bool = True) -> ScenarioAction:
+    """To all machines of the event. It strikes ``at_once``, or when the action itself says so."""
 
     async def whole(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
         group = OrderedTaskGroup()
         for name in cluster.select_machines(event.nodes):
             if at_once:
                 cluster.truth.record_fault(event.verb.value, f"{name}, {_machine_state(cluster, name)}")
-            group.start(deed(cluster, event, name), f"{event.verb.value} {name}")
+            group.start(act(cluster, event, name), f"{event.verb.value} {name}")
         try:
             await group.join()
         finally:

@@ -89,10 +89,10 @@ async def switch_to_stale_server(cluster: SimulatedCluster, event: ScenarioEvent
 def network_fault_action(condition_of: Callable[[float, tuple[str, ...]], NetworkFault]) -> ScenarioAction:
     """A network fault for the machines of the event, or for all programs."""
 
-    async def deed(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
+    async def act(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
         condition = condition_of(event.amount, tuple(cluster.select_machines(event.nodes)))
         cluster.weather.begin(condition)
         if await wait_for_end(cluster, event):
             cluster.weather.end(condition)
 
-    return deed
+    return act

@@ -65,10 +65,10 @@ async def cut_off_leader(cluster: SimulatedCluster, event: ScenarioEvent) -> Non
 def bmc_fault_action(**faults: object) -> MachineAction:
     """A fault of the BMCs of the machines."""
 
-    async def deed(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
+    async def act(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
         await _undo_at_end(cluster, event, cluster.failing_over.bmcs.inject_fault(name, **faults))
 
-    return deed
+    return act
 
 
 async def delay_bmc(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:

@@ -56,10 +56,10 @@ async def delay_applications(cluster: SimulatedCluster, event: ScenarioEvent) ->
     """Each answer takes so much longer until the time is over."""
 
     def add(seconds: float) -> Callable[[GuardedApplication], None]:
-        def deed(application: GuardedApplication) -> None:
+        def act(application: GuardedApplication) -> None:
             application.delay = round(application.delay + seconds, 3)
 
-        return deed
+        return act
 
     _change(cluster, event, add(event.amount))
     if await wait_for_end(cluster, event):
@@ -89,9 +89,9 @@ def _thaw(application: GuardedApplication) -> None:
     application.is_frozen = False
 
 
-def _change(cluster: SimulatedCluster, event: ScenarioEvent | None, deed: Callable[[GuardedApplication], None]) -> None:
+def _change(cluster: SimulatedCluster, event: ScenarioEvent | None, act: Callable[[GuardedApplication], None]) -> None:
     """Does it to all applications; ``event`` is recorded, if it is one that strikes."""
     for name, application in cluster.guards.applications.items():
         if event:
             cluster.truth.record_fault(event.verb.value, name)
-        deed(application)
+        act(application)

@@ -57,13 +57,13 @@ async def _switch_on(machine: LabMachine) -> None:
 def machine_fault_action(fault: PowerSwitch) -> MachineAction:
     """One of a machine's faults, which is taken back when its time is over; a shutdown goes on all the same."""
 
-    async def deed(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
+    async def act(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
         machine = cluster.machines[name]
         await machine.turn(fault)
         if await wait_for_end(cluster, event):
             await machine.mend(fault)
 
-    return deed
+    return act
 
 
 async def reclaim_instance(cluster: SimulatedCluster, event: ScenarioEvent, name: str) -> None:
