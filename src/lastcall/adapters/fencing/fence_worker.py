@@ -103,7 +103,7 @@ class FenceWorker:
             raise RefusedForSafety("no time is left to ask")
         try:
             async with timeout(within):
-                code, output, said = await run_module(self.module, msgspec.json.encode(question))
+                code, output, said = await run_module(self.module, msgspec.json.encode(question), self.environment)
         except TimeoutError:
             raise TimedOut(f"no answer within {within:g} s") from None
         try:
