@@ -64,7 +64,7 @@ async def test_the_leaders_of_queues_leave_and_what_was_confirmed_is_there(bench
     assert await bench.check(leader) == (LOST, "it is not in maintenance mode")
     assert bench.servers.publish(leader, "before")
     await provider.prepare(one(leader))
-    assert await bench.check(leader) == (READY, "it is in maintenance mode")
+    await wait_for(lambda: bench.check(leader), lambda found: found == (READY, "it is in maintenance mode"))
     assert not bench.servers.answers(leader), "it listens to nobody"
     await wait_for(bench.find_leader(others[0]), lambda found: found in others)
     assert bench.servers.publish(others[0], "meanwhile")
