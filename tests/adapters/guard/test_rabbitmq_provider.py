@@ -99,7 +99,7 @@ async def test_another_process_makes_sure_that_a_command_has_ended(bench):
     bench.factory = RabbitmqProviderFactory()
     assert await bench.check(0) == (LOST, "it is not in maintenance mode")
     await bench.provider().prepare(one(0))
-    assert await bench.check(0) == (READY, "it is in maintenance mode")
+    await wait_for(lambda: bench.check(0), lambda found: found == (READY, "it is in maintenance mode"))
     bench.factory = RabbitmqProviderFactory()
     await bench.provider().cancel(one(0))
     assert bench.servers.answers(0)
