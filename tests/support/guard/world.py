@@ -61,10 +61,11 @@ class RecordedShutdowns:
 class GuardWorld:
     """Implements the ports of the guard. ``trouble`` is called before each request to the API server, and may raise."""
 
-    def __init__(self, *, replicas=3, trouble=None, **spec):
+    def __init__(self, *, replicas=3, trouble=None, forgets=False, **spec):
         self.clock = VirtualClock()
         self.replicas = replicas
         self.trouble = trouble or (lambda verb: None)
+        self.forgets = forgets
         self.application = GuardedApplication(self.clock, lambda: self.replicas)
         self.pods = {}
         self.revision = "old"
@@ -235,7 +236,9 @@ class GuardWorld:
         return self.facts().policies
 
     def forget(self, namespace):
-        """Remembers all the same: the port does not promise that it is read again."""
+        """Remembers all the same unless it is told to forget: the port does not promise that it is read again."""
+        if self.forgets:
+            self._remembered = (-10, None)
 
     async def read_namespace_facts(self, namespace):
         await self._request("list")

@@ -76,6 +76,13 @@ def test_kubectl_that_deletes_instead_of_evicting_is_refused_each_time_until_the
 
     (cluster.books / "ready").touch()
     wait(lambda: cluster.read("guardpolicy jobs")["status"]["pods"][0]["state"] == "Ready", "readiness")
-    said = cluster.kubectl(line)
-    assert "node/lab-1 drained" in said, said
+    said = []
+
+    def is_drained():
+        """The other replica answers from what it has read at most two seconds ago: then a person calls again."""
+        said.append(cluster.kubectl(line))
+        return "node/lab-1 drained" in said[-1]
+
+    wait(is_drained, "drained node")
+    assert all("pod default/jobs-0 is held by GuardPolicy jobs" in one for one in said[:-1]), said
     assert cluster.calls().count("prepare") == 1

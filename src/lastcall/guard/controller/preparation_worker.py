@@ -21,7 +21,7 @@ from lastcall.model.guard_facts import GuardFacts
 from lastcall.model.guard_policy import GuardPolicy, HeldPod, PreparationState
 from lastcall.model.pods import ObjectMetadata, Pod
 from lastcall.ports.guard import GuardedMember, GuardProvider, PreparationProgress
-from lastcall.ports.guard_cluster import GuardActions, GuardFactsReader, GuardProviders, GuardRecords
+from lastcall.ports.guard_cluster import EntryChange, GuardActions, GuardFactsReader, GuardProviders, GuardRecords
 from lastcall.ports.node import Clock
 
 PROVIDER_SECONDS = 30.0
@@ -123,6 +123,7 @@ class PreparationWorker:
     async def _execute(self, step: PreparationTurn, held: HeldPod) -> None:
         if step.step is PreparationStep.FORGET:
             await self._ports.records.remove_entry(self._policy, held.uid)
+            self._ports.facts.forget(self._policy.metadata.namespace)
         elif step.step is PreparationStep.NUDGE:
             await self._nudge(held)
         else:
@@ -160,7 +161,7 @@ class PreparationWorker:
                 return None
             return outcomes.record_start(stored, now)
 
-        stored = await self._ports.records.change_entry(self._policy, held.uid, change)
+        stored = await self._change_entry(held, change)
         if stored is None or stored.prepared_at is None or stored.state is not PreparationState.PREPARING:
             return False
         await self._tell(held, stored)
@@ -228,9 +229,25 @@ class PreparationWorker:
             changed = change(stored) if _is_known(stored) else None
             return None if changed == stored else changed
 
-        stored = await self._ports.records.change_entry(self._policy, held.uid, change_stored)
+        stored = await self._change_entry(held, change_stored)
         if stored:
             await self._tell(held, stored)
+
+    async def _change_entry(self, held: HeldPod, change: EntryChange) -> HeldPod | None:
+        """As ``GuardRecords.change_entry``. From then on no review of this process rests on what was before."""
+        is_changed = False
+
+        def note_change(current: GuardPolicy, stored: HeldPod | None) -> HeldPod | None:
+            nonlocal is_changed
+            changed = change(current, stored)
+            is_changed = is_changed or changed is not None
+            return changed
+
+        try:
+            return await self._ports.records.change_entry(self._policy, held.uid, note_change)
+        finally:
+            if is_changed:  # an error may have come after the write
+                self._ports.facts.forget(self._policy.metadata.namespace)
 
     async def _tell(self, before: HeldPod, after: HeldPod) -> None:
         for event in list_events(before, after, self._policy):

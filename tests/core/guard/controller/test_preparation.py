@@ -129,6 +129,22 @@ def test_a_provider_that_does_not_answer_is_asked_again_and_a_ready_pod_is_held_
     play(story)
 
 
+def test_what_the_leader_has_written_counts_for_its_next_answer():
+    """Within the two seconds that a refusal may rest on what is remembered."""
+    messages = []
+
+    async def story(world):
+        world.application.seconds = 5
+        await world.ask("db-0")
+        while not world.entry("db-0").ready_at:
+            messages.append((await world.ask("db-0"))[1])
+            await world.sleep(0.1)
+        assert (await world.ask("db-0"))[0]
+
+    play(story, forgets=True)
+    assert len(messages) > 20, "it was asked all the time, so that something was remembered"
+
+
 def test_what_was_lost_is_prepared_again():
     async def story(world):
         await world.ask("db-0")
