@@ -135,9 +135,7 @@ async def test_replicas_whose_replay_is_paused_take_nothing_over(bench):
             lambda: bench.check(bench.leader),
             lambda found: isinstance(found, tuple) and found[0] is STALLED and fault in found[1],
         )
-        await wait_for(
-            lambda: bench.check(bench.first), lambda found: isinstance(found, tuple) and found[0] is STALLED
-        )
+        await wait_for(lambda: bench.check(bench.first), lambda found: isinstance(found, tuple) and found[0] is STALLED)
     finally:
         for number in (bench.first, bench.second):
             bench.servers.execute(number, "SELECT pg_wal_replay_resume()")
