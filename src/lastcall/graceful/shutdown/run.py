@@ -297,6 +297,7 @@ class ShutdownRun:
         begun = time.started
         try:
             while not self._stopped:
+                self._changed.clear()  # before the look: what happens while pods begin is not missed
                 before, time = time, self._shorten_phase(index, time) if self._refreshed else time
                 self._refreshed = False
                 if time is not before:
@@ -310,7 +311,6 @@ class ShutdownRun:
                     continue
                 if alarm.done():
                     return PhaseEnd.RAN_OUT
-                self._changed.clear()
                 await self._changed.wait()
                 begun = self._clock.boottime()
             return PhaseEnd.CANCELLED

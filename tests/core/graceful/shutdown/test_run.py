@@ -356,9 +356,11 @@ def test_cancelled_between_the_first_pod_of_a_phase_and_the_others():
         shutdown.run.stop()
         await clock.sleep(1)
 
-    shutdown = Shutdown(TWO, [(pod(name, uid=name), None) for name in ("a", "b")], until=cancel)
+    slow = {"main": ContainerScript(after_term=5)}
+    shutdown = Shutdown(TWO, [(pod(name, uid=name), slow) for name in ("a", "b")], until=cancel)
     assert [event.uid for event in shutdown.of(PodStarted)] == ["a"]
     assert [sent.uid for sent in shutdown.deliveries("TERM")] == ["a"]
+    assert shutdown.over == 0, "the cancellation is heard at once"
 
 
 def test_observing_ends_nothing():
