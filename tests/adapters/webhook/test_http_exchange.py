@@ -74,6 +74,14 @@ def test_a_body_in_pieces_does_not_reach_the_parser(monkeypatch):
     assert counted.bytes == len(first)
 
 
+def test_a_head_whose_body_came_later_is_parsed_once(monkeypatch):
+    counted = CountedParser(monkeypatch)
+    first = request(b"abcdefgh")
+    found, _, _ = outcome([first[:-6], first[-6:-3], first[-3:], request(b"y" * 5)])
+    assert [one.body for one in found] == [b"abcdefgh", b"y" * 5]
+    assert counted.bytes == len(first)
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -94,7 +94,10 @@ class HttpExchange:
             self._parse(data)
 
     def _parse(self, data: bytes) -> None:
-        self._begin = None if self.is_receiving else data
+        if not self.is_receiving:
+            self._begin = data
+        elif self._in_head:
+            self._begin = None
         self.is_receiving = True
         try:
             self._parser.feed_data(data)
