@@ -180,8 +180,9 @@ async def _run(client: "Client", case: "DrainCase", plan: "DrainPlan", request: 
         if request.requests_evictions:
             evictions = await opened.enter_async_context(_open_requests(client, clock))
         run = make_drain_run(client, order, choose=choose, observer=observer, clock=clock, evictions=evictions)
-        async with keep_surges(KubeSurgeCluster(client), case, run, view.say, clock, begins=request.surges):
-            await run.run()
+        surges = KubeSurgeCluster(client)
+        async with keep_surges(surges, case, run, view.say, clock, begins=request.surges) as put_back:
+            await run.run(before_release=put_back)
         if traffic:
             await traffic.wait_until_moved()
     _print_end(run)

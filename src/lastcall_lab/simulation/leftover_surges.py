@@ -7,9 +7,9 @@ from lastcall_lab.simulation.cluster import SimulatedCluster
 
 
 def describe_leftovers(cluster: SimulatedCluster) -> Iterator[str]:
-    """Sentences. What a run leaves that was killed, its next run that has its nodes puts back."""
+    """Sentences. What a run leaves that was killed, its next run puts back, or says that it does not."""
     drains = cluster.drains
-    if not drains.all or drains.under_way or any(one.has_given_up for one in drains.all):
+    if not drains.all or drains.under_way or any(one.has_given_up or one.has_left_surges for one in drains.all):
         return
     wanted = {(one.namespace, one.name): one.replicas for one in cluster.scenario.workloads}
     for one in cluster.list_objects(DEPLOYMENTS):

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -35,6 +35,7 @@ from lastcall.drain.execution.budget_sight import BudgetSight
 from lastcall.drain.execution.chosen_pods import PodChooser
 from lastcall.drain.execution.drain_observer import DrainObserver
 from lastcall.drain.execution.node_writer import NodeWriter
+from lastcall.drain.execution.patience import ask_patiently
 from lastcall.drain.execution.seen_pods import PodSight
 from lastcall.errors import LastcallError
 from lastcall.model.base import Facts
@@ -115,23 +116,28 @@ class DrainRun:
         """Whether a node is not drained."""
         return any(one.outcome is not NodeOutcome.DRAINED for one in self.course.nodes)
 
-    async def run(self) -> None:
+    async def run(self, *, before_release: Callable[[], Awaitable[None]] | None = None) -> None:
         """Until nothing is left to do. NodeIsOwned, or the API's error, if it cannot begin.
 
-        Cancelled, it says so on the Nodes and releases them; they stay cordoned.
+        Cancelled, it says so on the Nodes and releases them; they stay cordoned. ``before_release`` is what must be
+        done at every end while nobody else can have the nodes; it bounds its time.
         """
         self._look_at(self._nodes)
         try:
             await self._take_steps()
         except BaseException as error:
-            await self._stop_tasks()
+            await self._stop_asking()
             with contextlib.suppress(TimeoutError):
                 async with timeout(_GOODBYE):
                     await self._say_goodbye(error)
             raise
         finally:
-            await self._stop_tasks()
-            await self._parts.ownership.release()
+            await self._stop_asking()
+            try:
+                if before_release is not None:
+                    await before_release()
+            finally:
+                await self._release()
 
     async def _take_steps(self) -> None:
         while True:
@@ -269,7 +275,7 @@ class DrainRun:
                 await self._finish(step)
 
     async def _take_ownership(self, step: TakeOwnership) -> None:
-        answer = await self._parts.ownership.take(step.nodes)
+        answer = await ask_patiently(lambda: self._parts.ownership.take(step.nodes), self._clock)
         if isinstance(answer, NodeOwner):
             raise NodeIsOwned(_owner_text(answer))
         for warning in answer.warnings:
@@ -317,8 +323,9 @@ class DrainRun:
         message = self._criteria if is_drained else step.why
         if await self._writer.finish(step.node, state, message, spent=0, uncordon=uncordons):
             self._observer.tell_uncordoned(step.node)
-        await self._parts.ownership.release([step.node])
         self._set_node(step.node, outcome=step.outcome)
+        if any(one.outcome is None for one in self.course.nodes):
+            await self._parts.ownership.release([step.node])
         self._observer.tell_finished(step.node, step.outcome, step.why)
 
     def _fail(self, target: PodTarget, why: str) -> None:
@@ -397,11 +404,17 @@ class DrainRun:
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
-    async def _stop_tasks(self) -> None:
-        lasting = [one for one in (self._watching, self._keeping) if one is not None]
+    async def _stop_asking(self) -> None:
+        """The nodes are kept meanwhile."""
         await self._requests.cancel()
-        await cancel_and_wait(*lasting)
+        if self._watching is not None:
+            await cancel_and_wait(self._watching)
         await self._budgets.stop()
+
+    async def _release(self) -> None:
+        if self._keeping is not None:
+            await cancel_and_wait(self._keeping)
+        await self._parts.ownership.release()
 
     async def _say_goodbye(self, error: BaseException) -> None:
         """What the Nodes say of a run that ends early. Its time counts for the next one."""

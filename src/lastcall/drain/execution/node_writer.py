@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from lastcall.drain.decisions import node_patches
 from lastcall.drain.decisions.node_patches import NodeReport, Patch
-from lastcall.errors import Conflict, LastcallError, NotFound, Unavailable
+from lastcall.drain.execution.patience import ask_patiently
+from lastcall.errors import LastcallError, NotFound
 from lastcall.model.balancer_marks import BalancerMark
 from lastcall.model.drain_facts import DrainNode
 from lastcall.model.drain_mark import DrainMark
@@ -16,12 +17,6 @@ from lastcall.ports.drain import DrainCluster, DrainEvent
 from lastcall.ports.node import Clock
 
 log = logging.getLogger(__name__)
-
-_ATTEMPTS = 6
-"""So often something is written: other programs write the Node too, and the API server may be away for a moment."""
-
-_PAUSE = 1.0
-"""Seconds before the second attempt without an answer; doubled each time."""
 
 
 class NodeWriter:
@@ -88,22 +83,14 @@ class NodeWriter:
         return took
 
     async def _change(self, name: str, patch: Callable[[DrainNode], Patch | None]) -> DrainNode | None:
-        """Patches the Node as it is now; None if there is nothing to patch, or no Node."""
-        pause = _PAUSE
-        for left in reversed(range(_ATTEMPTS)):
-            try:
-                node = await self._cluster.read_node(name)
-                wanted = patch(node)
-                return node if wanted is None else await self._cluster.patch_node(name, wanted)
-            except Conflict:
-                if not left:
-                    raise
-            except Unavailable:
-                if not left:
-                    raise
-                await self._clock.sleep(pause)
-                pause *= 2
-        return None
+        """Patches the Node as it is now; None if there is nothing to patch."""
+
+        async def change() -> DrainNode | None:
+            node = await self._cluster.read_node(name)
+            wanted = patch(node)
+            return node if wanted is None else await self._cluster.patch_node(name, wanted)
+
+        return await ask_patiently(change, self._clock)
 
     async def _announce(self, node: DrainNode, state: NodeReport, message: str) -> None:
         """Writes conditions and an Event; nothing depends on them."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 
+from lastcall.drain.execution.patience import ask_patiently
 from lastcall.drain.execution.surge_targets import SurgeTarget
 from lastcall.drain.unlocking.surge_step import (
     PatchSurge,
@@ -23,17 +24,23 @@ _LOOK_SECONDS = 2.0
 """Seconds between two looks at a workload."""
 
 
+LEFT = "the same command puts it back"
+"""How a sentence about a change that stays ends."""
+
+
 class SurgeParts(Facts, frozen=True):
     """The outside. ``tell`` shows a sentence.
 
     ``is_gone`` says whether the pods of these uids have ended or terminate; None while that is not known, or a node of
-    the drain is not cordoned yet: the additional pod might start on it.
+    the drain is not cordoned yet: the additional pod might start on it. ``is_owner`` says whether the drain has had its
+    nodes to itself.
     """
 
     cluster: SurgeCluster
     clock: Clock
     tell: Callable[[str], None]
     is_gone: Callable[[Collection[str]], bool | None]
+    is_owner: Callable[[], bool]
 
 
 class SurgeKeeper:
@@ -56,17 +63,39 @@ class SurgeKeeper:
     async def put_back(self) -> None:
         """Puts back what is left: the drain has ended, or was interrupted.
 
-        A drain that has had its nodes for a moment only has taken no step, and may have found what an earlier run left.
+        What it has not begun an earlier run may have left. A drain without its nodes puts nothing back: whoever has them
+        may evict pods at this moment, because there is one more. Cancelled, it has told what is not put back.
         """
-        others = [one for one in self._targets if one not in self._begun and self._parts.is_gone(one.pods) is not None]
-        for target in (*self._begun, *others):
+        if self._parts.is_owner():
+            left = [*self._begun, *(one for one in self._targets if one not in self._begun)]
+            await asyncio.gather(*map(self._put_back, left))
+            return
+        for target in self._targets:
+            if target.is_recorded:
+                self._tell(target, f"{target.title} is left as another run of this drain has changed it; {LEFT}")
+
+    async def _put_back(self, target: SurgeTarget) -> None:
+        why = "no answer"
+
+        async def patch() -> None:
+            nonlocal why
             try:
                 workload, autoscalers = await self._read(target)
                 for step in list_put_backs([workload, *autoscalers], target.drain):
                     await self._parts.cluster.patch_subject(step.subject, step.patch)
                     self._tell(target, step.why)
             except LastcallError as error:
-                self._tell(target, f"{target.title} was not put back: {error}")
+                why = str(error)
+                raise
+
+        try:
+            await ask_patiently(patch, self._parts.clock)
+        except NotFound:
+            return
+        except (LastcallError, asyncio.CancelledError) as error:
+            self._tell(target, f"{target.title} was not put back: {why}; {LEFT}")
+            if isinstance(error, asyncio.CancelledError):
+                raise
 
     async def _take_step(self, target: SurgeTarget) -> None:
         if (is_gone := self._parts.is_gone(target.pods)) is None:

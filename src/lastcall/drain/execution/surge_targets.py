@@ -25,6 +25,8 @@ class SurgeTarget(Facts, frozen=True):
     pods: frozenset[str]
     """Uids."""
     budgets: tuple[Budget, ...] = ()
+    is_recorded: bool = False
+    """Whether an earlier run has changed it, and did not put it back."""
 
     @property
     def title(self) -> str:
@@ -38,7 +40,8 @@ def find_surge_targets(case: DrainCase, *, begins: bool) -> Sequence[SurgeTarget
     With ``begins`` also for those of which a budget lets no pod go now, though all its pods are healthy.
     """
     drain = min(node.name for node in case.nodes)
-    places = set(_list_recorded(case, drain))
+    recorded = set(_list_recorded(case, drain))
+    places = set(recorded)
     pods: dict[OwnerPlace, set[str]] = {}
     budgets: dict[OwnerPlace, tuple[Budget, ...]] = {}
     for pod in case.evicted:
@@ -59,6 +62,7 @@ def find_surge_targets(case: DrainCase, *, begins: bool) -> Sequence[SurgeTarget
             drain=drain,
             pods=frozenset(pods.get(place, ())),
             budgets=budgets.get(place, ()),
+            is_recorded=place in recorded,
         )
         for place in sorted(places)
     ]

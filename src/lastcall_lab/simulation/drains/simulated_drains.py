@@ -19,6 +19,7 @@ from lastcall.drain.execution.chosen_pods import make_chooser
 from lastcall.drain.execution.drain_run import DrainParts, DrainRun
 from lastcall.drain.execution.kept_surges import keep_surges
 from lastcall.drain.execution.node_writer import NodeWriter, new_mark
+from lastcall.drain.execution.surge_keeper import LEFT
 from lastcall.drain.planning.drain_case import DrainCase, build_case
 from lastcall.drain.planning.pod_filters import FilterFacts, FilterFate
 from lastcall.errors import AlreadyExists, LastcallError
@@ -64,7 +65,9 @@ class DrainProcess:
         self.is_over = False
         """Whether it has ended by itself."""
         self.has_given_up = False
-        """Whether that was by an error: who has typed the command is told so, and may type it again."""
+        """Whether it could not read the cluster: who has typed the command is told so, and may type it again."""
+        self.has_left_surges = False
+        """Whether it has said that a workload is not put back."""
         self.command = command
         self._plane, self._clock, self._truth, self._seed = plane, clock, truth, seed
         self._lives = 0
@@ -74,7 +77,7 @@ class DrainProcess:
     def start(self) -> None:
         """Begins a life: the command is given, again if it was given before."""
         self._lives += 1
-        self.is_over = self.has_given_up = False
+        self.is_over = self.has_given_up = self.has_left_surges = False
         self.process = VirtualProcess(self.name)
         self.process.start(self._run_life(f"{self.name}-{self._lives}"), "lastcall drain")
 
@@ -82,7 +85,6 @@ class DrainProcess:
         try:
             await self._drain(me)
         except LastcallError as error:
-            self.has_given_up = True
             self._tell(f"lastcall drain has ended: {error}")
         except Exception as error:  # a mistake of the drain's, which the rehearsal tells of
             log.exception("%s", me)
@@ -94,7 +96,9 @@ class DrainProcess:
         transport = RecordedTransport(self._plane.transport_for(ADMIN, self.name), self._truth, me)
         client = Client(transport, manager=COMPONENT)
         moment = datetime.fromtimestamp(self._clock.wall(), UTC)
+        self.has_given_up = True
         facts = (await DrainFactsReader(client).read()).facts
+        self.has_given_up = False
         known = {node.name for node in facts.nodes}
         names = [name for name in self.command.nodes if name in known]
         case = build_case(facts, names, _SETTINGS, moment)
@@ -102,8 +106,8 @@ class DrainProcess:
             self._tell(f"lastcall drains nothing: {refused[0].pod.key}: {refused[0].verdict.why}")
         elif names:
             run, surges = self._make_run(me, client, case), KubeSurgeCluster(client)
-            async with keep_surges(surges, case, run, self._tell, self._clock, begins=self.command.surges):
-                await run.run()
+            async with keep_surges(surges, case, run, self._tell, self._clock, begins=self.command.surges) as put_back:
+                await run.run(before_release=put_back)
 
     def _make_run(self, me: str, client: Client, case: DrainCase) -> DrainRun:
         names, clock, random = [node.name for node in case.nodes], self._clock, random_of(self._seed, me)
@@ -129,6 +133,7 @@ class DrainProcess:
         )
 
     def _tell(self, text: str) -> None:
+        self.has_left_surges |= text.endswith(LEFT)
         for node in self.command.nodes:
             self._truth.record_notice(node, text)
 

@@ -29,8 +29,8 @@ LOOSE = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailab
 class Surging:
     """A drain of the node of the first pod of ``web``, with its surges."""
 
-    def __init__(self, world, *, begins=True, trouble=None):
-        self.world, self.begins, self.said = world, begins, []
+    def __init__(self, world, *, begins=True, trouble=None, drain_trouble=None):
+        self.world, self.begins, self.said, self.drain_trouble = world, begins, [], drain_trouble
         self.transport = CountingTransport(world.server)
         self.transport.trouble = trouble
 
@@ -40,10 +40,11 @@ class Surging:
         facts = (await DrainFactsReader(client).read()).facts
         case = build_case(facts, [node], SETTINGS, datetime.fromtimestamp(world.clock.wall(), UTC))
         self.drain = await world.drain(node)
+        self.drain.transport.trouble = self.drain_trouble
         async with keep_surges(
             KubeSurgeCluster(client), case, self.drain, self.said.append, world.clock, begins=self.begins
-        ):
-            await self.drain.run()
+        ) as put_back:
+            await self.drain.run(before_release=put_back)
 
 
 async def blocked(world, replicas=1, strategy=None):
@@ -116,8 +117,8 @@ async def test_an_interruption_puts_back(world):
     assert surging.said[-1] == "Deployment default/web is put back"
 
 
-@in_world()
-async def test_after_a_crash_the_next_run_puts_back_without_the_option_too(world):
+async def crash(world):
+    """A run that dies after it was given one more pod."""
     await blocked(world, strategy=LOOSE)
 
     async def die(method, target):
@@ -129,6 +130,11 @@ async def test_after_a_crash_the_next_run_puts_back_without_the_option_too(world
     assert deployment(world) == (2, True)
     for name in ("n2", "n3"):
         await world.client.patch(NODES, name, {"spec": {"unschedulable": False}})
+
+
+@in_world()
+async def test_after_a_crash_the_next_run_puts_back_without_the_option_too(world):
+    await crash(world)
     surging = Surging(world, begins=False)
     await surging.run()
     assert deployment(world) == (1, False)
@@ -136,6 +142,76 @@ async def test_after_a_crash_the_next_run_puts_back_without_the_option_too(world
     assert [one for one in surging.said if "ReplicaSet" in one] == [], (
         "it has a copy of the record, and is its Deployment's"
     )
+
+
+def refuses(path, error, *, world, seconds=3600.0):
+    """Requests that write objects of this path fail for a time."""
+    end = world.clock.boottime() + seconds
+
+    async def trouble(method, target):
+        if method != "GET" and path in target and world.clock.boottime() < end:
+            raise error
+
+    return trouble
+
+
+@in_world()
+@pytest.mark.parametrize(
+    "error", [errors.ApiUnavailable("down", code=503), errors.TooManyRequests("busy", code=429, details={})]
+)
+async def test_a_run_that_gets_no_answer_before_it_has_its_nodes_goes_on_later(world, error):
+    await crash(world)
+    surging = Surging(world, begins=False, drain_trouble=refuses("/leases", error, world=world, seconds=25))
+    await surging.run()
+    assert not surging.drain.has_failed
+    assert deployment(world) == (1, False)
+
+
+@in_world()
+async def test_a_run_that_may_not_cordon_puts_back_before_anybody_else_can_have_the_node(world):
+    await crash(world)
+    owned = []
+
+    async def look(method, target):
+        if method == "PATCH" and "/deployments/" in target:
+            owned.append(world.leases())
+
+    denied = errors.ApiNotPermitted("nodes is forbidden", code=403)
+    surging = Surging(world, trouble=look, drain_trouble=refuses("/nodes/", denied, world=world))
+    with pytest.raises(errors.ApiNotPermitted, match="nodes is forbidden"):
+        await surging.run()
+    assert deployment(world) == (1, False)
+    assert [len(one) for one in owned] == [1]
+    assert world.leases() == []
+
+
+@in_world()
+@pytest.mark.parametrize("seconds", [20.0, 3600.0])
+async def test_at_the_end_it_tries_again_for_a_time_and_says_what_it_leaves(world, seconds):
+    await blocked(world, strategy=LOOSE)
+    surging = Surging(world)
+    running = await begin(world, surging)
+    down = errors.ApiUnavailable("down", code=503)
+    surging.transport.trouble = refuses("/deployments/", down, world=world, seconds=seconds)
+    await cancel_and_wait(running)
+    is_left = seconds == 3600.0
+    assert deployment(world) == ((2, True) if is_left else (1, False))
+    said = "was not put back: down; the same command puts it back" if is_left else "is put back"
+    assert surging.said[-1] == f"Deployment default/web {said}"
+    assert world.leases() == []
+
+
+@in_world()
+async def test_without_the_nodes_it_changes_nothing_and_says_what_is_left(world):
+    await crash(world)
+    down = errors.ApiUnavailable("down", code=503)
+    surging = Surging(world, drain_trouble=refuses("/leases", down, world=world))
+    with pytest.raises(errors.ApiUnavailable):
+        await surging.run()
+    assert deployment(world) == (2, True)
+    assert surging.said == [
+        "Deployment default/web is left as another run of this drain has changed it; the same command puts it back"
+    ]
 
 
 class RecordedCluster:
@@ -157,10 +233,12 @@ class RecordedCluster:
         self.patches.append(patch["spec"])
 
 
-@pytest.mark.parametrize(("is_gone", "patches"), [(None, []), (False, [{"replicas": 1}]), (True, [{"replicas": 1}])])
-def test_a_run_that_was_over_before_its_first_look_puts_back_if_it_has_had_the_nodes(is_gone, patches):
+@pytest.mark.parametrize(("is_owner", "patches"), [(False, []), (True, [{"replicas": 1}])])
+def test_a_run_that_was_over_before_its_first_look_puts_back_if_it_has_had_the_nodes(is_owner, patches):
     cluster = RecordedCluster()
-    parts = SurgeParts(cluster=cluster, clock=virtual.VirtualClock, tell=print, is_gone=lambda _: is_gone)
+    parts = SurgeParts(
+        cluster=cluster, clock=virtual.VirtualClock, tell=print, is_gone=lambda _: None, is_owner=lambda: is_owner
+    )
     target = SurgeTarget(kind="Deployment", namespace="shop", name="web", drain="n1", pods=frozenset("a"))
     asyncio.run(SurgeKeeper([target], parts).put_back())
     assert cluster.patches == patches
