@@ -9,7 +9,7 @@ from lastcall.drain.unlocking.surge_record import read_record
 from lastcall.model.base import Facts
 from lastcall.model.budgets import Budget, EvictionObstacle, EvictionRefused, decide_eviction
 from lastcall.model.drain_objects import OwnerPlace
-from lastcall.model.surge_facts import find_autoscaler
+from lastcall.model.surge_facts import SurgeableWorkload, find_autoscaler
 
 
 class SurgeTarget(Facts, frozen=True):
@@ -74,11 +74,15 @@ def _is_healthy(refused: EvictionRefused) -> bool:
 
 
 def _list_recorded(case: DrainCase, drain: str) -> Iterator[OwnerPlace]:
-    """A Deployment's ReplicaSets have copies of its annotations (``SetNewReplicaSetAnnotations``): these record nothing."""
     for place, workload in case.facts.workloads.items():
-        if any(one.controller for one in workload.metadata.owner_references or ()):
+        if _has_copied_record(workload):
             continue
         autoscaler = find_autoscaler(workload, case.facts.autoscalers)
         for subject in (workload, autoscaler) if autoscaler else (workload,):
             if (record := read_record(subject)) and record.drain == drain:
                 yield place
+
+
+def _has_copied_record(workload: SurgeableWorkload) -> bool:
+    """A Deployment's ReplicaSets have copies of its annotations (``SetNewReplicaSetAnnotations``), which record nothing."""
+    return any(one.controller and one.kind == "Deployment" for one in workload.metadata.owner_references or ())

@@ -11,7 +11,7 @@ from support.drain.surges import workload
 from lastcall import errors
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.drain_facts import DrainFactsReader
-from lastcall.adapters.kube.resources import BUDGETS, DEPLOYMENTS, NODES
+from lastcall.adapters.kube.resources import BUDGETS, CONFIG_MAPS, DEPLOYMENTS, NODES
 from lastcall.adapters.kube.surge_cluster import KubeSurgeCluster
 from lastcall.aio import cancel_and_wait
 from lastcall.drain.execution.kept_surges import keep_surges
@@ -117,6 +117,14 @@ async def test_an_interruption_puts_back(world):
     assert surging.said[-1] == "Deployment default/web is put back"
 
 
+async def give_owner(world):
+    """Something controls the Deployment, as operators do."""
+    owner = await world.create(CONFIG_MAPS, {"metadata": {"name": "web"}})
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "web", "uid": owner["metadata"]["uid"]}
+    references = {"ownerReferences": [reference | {"controller": True}]}
+    await world.client.patch(DEPLOYMENTS, "web", {"metadata": references}, namespace="default")
+
+
 async def crash(world):
     """A run that dies after it was given one more pod."""
     await blocked(world, strategy=LOOSE)
@@ -133,8 +141,11 @@ async def crash(world):
 
 
 @in_world()
-async def test_after_a_crash_the_next_run_puts_back_without_the_option_too(world):
+@pytest.mark.parametrize("is_owned", [False, True])
+async def test_after_a_crash_the_next_run_puts_back_without_the_option_too(world, is_owned):
     await crash(world)
+    if is_owned:
+        await give_owner(world)
     surging = Surging(world, begins=False)
     await surging.run()
     assert deployment(world) == (1, False)
