@@ -3,23 +3,13 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeVar
 
 from msgspec.structs import replace
 
-from lastcall import names
 from lastcall.aio import OrderedTaskGroup, cancel_and_wait, timeout, wait_any
 from lastcall.drain.decisions import node_patches
 from lastcall.drain.decisions.drain_course import DrainCourse, NodeProgress
-from lastcall.drain.decisions.eviction_answers import read_answer
 from lastcall.drain.decisions.next_steps import decide_steps
-from lastcall.drain.decisions.pod_progress import (
-    RETRY_SECONDS,
-    AnswerKind,
-    PodProgress,
-    PodTarget,
-    apply_answer,
-)
 from lastcall.drain.decisions.steps import (
     CordonNode,
     DeletePod,
@@ -36,6 +26,7 @@ from lastcall.drain.execution.chosen_pods import PodChooser
 from lastcall.drain.execution.drain_observer import DrainObserver
 from lastcall.drain.execution.node_writer import NodeWriter
 from lastcall.drain.execution.patience import ask_patiently
+from lastcall.drain.execution.pod_requests import PodRequests, RequestParts
 from lastcall.drain.execution.seen_pods import PodSight
 from lastcall.errors import LastcallError
 from lastcall.model.base import Facts
@@ -44,7 +35,6 @@ from lastcall.model.failover_mark import describe_failover
 from lastcall.ports.drain import (
     BudgetWatch,
     DrainCluster,
-    DrainEvent,
     DrainWatch,
     NodeOwner,
     NodeOwnership,
@@ -52,13 +42,8 @@ from lastcall.ports.drain import (
 )
 from lastcall.ports.node import Clock
 
-_F = TypeVar("_F", NodeProgress, PodProgress)
-
 _GATHER = 0.02
 """Seconds in which changes are collected before the next decision: many pods change at the same time."""
-
-_MOST_EVENTS = 8
-"""So many Events are written at once: they must not delay evictions."""
 
 _GOODBYE = 5.0
 """Seconds for what an interrupted run still writes."""
@@ -101,15 +86,23 @@ class DrainRun:
         self._begun = self._clock.boottime()
         self._spent: Mapping[str, float] = {}
         self._criteria = ""
-        self._requests = OrderedTaskGroup()
         self._watching: asyncio.Task[None] | None = None
         self._keeping: asyncio.Task[NodeOwner] | None = None
         self._changed = asyncio.Event()
         self._budgets = BudgetSight(parts.budgets, parts.clock, self._changed.set)
+        self._requests = self._make_requests()
         self._told: set[str] = set()
-        self._pods: dict[str, PodProgress] = {}
-        self._workloads: dict[str, list[str]] = {}
-        self._writing = asyncio.Semaphore(_MOST_EVENTS)
+
+    def _make_requests(self) -> PodRequests:
+        parts = RequestParts(
+            cluster=self._parts.cluster,
+            evictions=self._parts.evictions,
+            clock=self._clock,
+            observer=self._observer,
+            tell_answer=self._changed.set,
+            tell_spent=self._budgets.start,
+        )
+        return PodRequests(parts, grace=self.course.settings.grace_period)
 
     @property
     def has_failed(self) -> bool:
@@ -160,7 +153,7 @@ class DrainRun:
         try:
             for step in steps:
                 if isinstance(step, EvictPod | DeletePod):
-                    self._ask(step)
+                    self._requests.start(step)
                 else:
                     group.start(self._take(step), type(step).__name__)
             await group.join()
@@ -204,14 +197,10 @@ class DrainRun:
         self.course = replace(self.course, seen=self._sight.look(watch.pods, known.values()))
         if self.course.pods is None:
             self._choose_pods()
-        rooms = self._budgets.look(pod for pod in watch.pods if self._is_blocked(pod.metadata.uid))
-        self.course = replace(self.course, pods=tuple(self._pods.values()), rooms=rooms)
+        requests = self._requests
+        rooms = self._budgets.look(pod for pod in watch.pods if requests.is_refused(pod.metadata.uid))
+        self.course = replace(self.course, pods=requests.pods, asked=requests.asked, rooms=rooms)
         self._tell_gone()
-
-    def _is_blocked(self, uid: str) -> bool:
-        """Whether a budget may be what has refused the pod."""
-        pod = self._pods.get(uid)
-        return pod is not None and bool(pod.refusal) and not pod.is_held
 
     def _look_at(self, nodes: Sequence[DrainNode]) -> None:
         for node in nodes:
@@ -230,10 +219,7 @@ class DrainRun:
             self._set_node(node, trouble=f"a pod has come to it that the drain may not remove: {text}")
         self._criteria = chosen.criteria
         lost = {node.name for node in self.course.nodes if node.trouble}
-        for one in chosen.targets:
-            if one.node not in lost:
-                self._pods[one.uid] = PodProgress(target=one)
-                self._workloads.setdefault(one.owner, []).append(one.uid)
+        self._requests.add(one for one in chosen.targets if one.node not in lost)
 
     def _tell_gone(self) -> None:
         for pod in self.course.pods or ():
@@ -252,9 +238,6 @@ class DrainRun:
         nodes = tuple(_change(one, changes) if one.name == name else one for one in self.course.nodes)
         self.course = replace(self.course, nodes=nodes)
 
-    def _set_pod(self, target: PodTarget, **changes: object) -> None:
-        self._pods[target.uid] = _change(self._pods[target.uid], changes)
-
     # -- steps ---------------------------------------------------------------------------------------------------------
 
     async def _take(self, step: Step) -> None:
@@ -266,11 +249,10 @@ class DrainRun:
             case EvictPod() | DeletePod():
                 raise AssertionError(step)
             case FailPod():
-                self._fail(step.target, step.why)
+                self._requests.fail(step.target, step.why)
             case SkipPod():
                 self._told.add(step.target.uid)
-                self._set_pod(step.target, is_gone=True)
-                self._observer.tell_skipped(step.target, step.why)
+                self._requests.skip(step.target, step.why)
             case FinishNode():
                 await self._finish(step)
 
@@ -328,80 +310,6 @@ class DrainRun:
             await self._parts.ownership.release([step.node])
         self._observer.tell_finished(step.node, step.outcome, step.why)
 
-    def _fail(self, target: PodTarget, why: str) -> None:
-        self._set_pod(target, failure=why)
-        self._tell_failed(target, why)
-
-    def _tell_failed(self, target: PodTarget, why: str) -> None:
-        self._observer.tell_failed(target, why)
-        self._start_event(target, names.E_EVICTION_FAILED, why, is_warning=True)
-        self._requests.start(self._withdraw(target), f"withdraw {target.key}")
-
-    async def _withdraw(self, target: PodTarget) -> None:
-        await self._parts.evictions.withdraw_eviction(target.namespace, target.name, uid=target.uid)
-
-    # -- requests ------------------------------------------------------------------------------------------------------
-
-    def _ask(self, step: EvictPod | DeletePod) -> None:
-        now, uid = self._clock.boottime(), step.target.uid
-        pod = self._pods[uid]
-        first = now if pod.first_asked is None else pod.first_asked
-        self._set_pod(step.target, first_asked=first, last_asked=now)
-        self.course = replace(self.course, asked=self.course.asked | {uid})
-        self._observer.tell_asked(step.target, evicts=isinstance(step, EvictPod))
-        self._requests.start(self._request(step), f"ask for {step.target.key}")
-
-    async def _request(self, step: EvictPod | DeletePod) -> None:
-        target, failure = step.target, None
-        try:
-            if isinstance(step, EvictPod):
-                grace = self.course.settings.grace_period
-                await self._parts.evictions.evict_pod(target.namespace, target.name, uid=target.uid, grace=grace)
-            else:
-                await self._parts.cluster.delete_pod(target.namespace, target.name, uid=target.uid, grace=step.grace)
-        except LastcallError as error:
-            failure = error
-        self._hear(step, failure)
-
-    def _hear(self, step: EvictPod | DeletePod, failure: LastcallError | None) -> None:
-        now, target = self._clock.boottime(), step.target
-        answer = read_answer(failure)
-        forced = isinstance(step, DeletePod) and step.forced
-        self._pods[target.uid] = apply_answer(self._pods[target.uid], answer, forced=forced, now=now)
-        self.course = replace(self.course, asked=self.course.asked - {target.uid})
-        if answer.kind is AnswerKind.ACCEPTED:
-            self._open_workload(target.owner)
-        elif answer.kind is AnswerKind.REFUSED:
-            seconds = RETRY_SECONDS if answer.retry_after is None else answer.retry_after
-            self._observer.tell_refused(target, answer.message, seconds)
-            if isinstance(step, EvictPod) and not answer.is_held:
-                self._budgets.start()
-        elif answer.kind is AnswerKind.FAILED:
-            self._tell_failed(target, answer.message)
-        self._changed.set()
-
-    def _open_workload(self, owner: str) -> None:
-        """A pod of it may go: the next one need not wait for its turn."""
-        for uid in self._workloads[owner]:
-            pod = self._pods[uid]
-            if pod.refusal and not pod.is_held:
-                self._pods[uid] = replace(pod, retry_at=0.0)
-
-    async def _write_event(self, event: DrainEvent) -> None:
-        async with self._writing:
-            await self._parts.cluster.write_event(event)
-
-    def _start_event(self, target: PodTarget, reason: str, message: str, *, is_warning: bool = False) -> None:
-        event = DrainEvent(
-            name=target.name,
-            namespace=target.namespace,
-            uid=target.uid,
-            reason=reason,
-            message=message,
-            is_warning=is_warning,
-        )
-        self._requests.start(self._write_event(event), f"event of {target.key}")
-
     # -- the end -------------------------------------------------------------------------------------------------------
 
     async def _stop_asking(self) -> None:
@@ -426,7 +334,7 @@ class DrainRun:
         unfinished = [node.name for node in self.course.nodes if node.outcome is None]
         for pod in self.course.pods or ():
             if self.course.is_here(pod):
-                self._requests.start(self._withdraw(pod.target), f"withdraw {pod.target.key}")
+                self._requests.withdraw(pod.target)
         took = await asyncio.gather(
             *(self._writer.finish(name, state, why, spent=spent, uncordon=uncordons) for name in unfinished)
         )
@@ -435,8 +343,8 @@ class DrainRun:
             self._observer.tell_uncordoned(name)
 
 
-def _change(facts: _F, changes: Mapping[str, object]) -> _F:
-    return replace(facts, **changes)
+def _change(node: NodeProgress, changes: Mapping[str, object]) -> NodeProgress:
+    return replace(node, **changes)
 
 
 def _owner_text(owner: NodeOwner) -> str:
