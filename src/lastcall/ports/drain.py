@@ -50,7 +50,10 @@ class NodeOwnership(Protocol):
         ...
 
     async def keep(self) -> NodeOwner:
-        """Renews what was taken until somebody else has it, whom it returns. Failures are logged and tried again."""
+        """Renews what was taken until somebody else has it, whom it returns. Failures are logged and tried again.
+
+        ApiNotPermitted if the right to it was taken away, and the Leases may have expired meanwhile.
+        """
         ...
 
     async def release(self, nodes: Iterable[str] | None = None) -> None:
@@ -137,7 +140,7 @@ class DrainWatch(Protocol):
         ...
 
     async def run(self) -> None:
-        """Follows the objects without end."""
+        """Follows the objects without end; ApiNotPermitted if the right to it is missing for half a minute."""
         ...
 
 

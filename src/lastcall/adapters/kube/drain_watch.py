@@ -8,17 +8,25 @@ from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.informer import ChangeKind, Informer, WatchChange
 from lastcall.adapters.kube.resources import NODES, PODS
 from lastcall.aio import ChangeCounter, wait_first
+from lastcall.errors import ApiNotPermitted
 from lastcall.model.drain_facts import DrainNode, DrainPod
 from lastcall.ports.node import Clock
 
 _PODS = PODS.with_shape(DrainPod)
 _NODES = NODES.with_shape(DrainNode)
 
+_LOOK_SECONDS = 1.0
+"""Between two looks at whether the watch is permitted."""
+
+_PATIENCE = 30.0
+"""Seconds after which a right that is missing is missing for good."""
+
 
 class KubeDrainWatch:
     """Needs list and watch on pods and nodes. The API server has an index of pods by node."""
 
     def __init__(self, client: Client, nodes: Sequence[str], clock: Clock, random: Random) -> None:
+        self._clock = clock
         self._names = frozenset(nodes)
         self._pods = {
             name: Informer(client, _PODS, clock=clock, random=random, fields=f"spec.nodeName={name}")
@@ -37,8 +45,11 @@ class KubeDrainWatch:
     @property
     def failure(self) -> str:
         """``DrainWatch.failure``."""
-        every = [self._nodes.failure, *(one.failure for one in self._pods.values())]
-        return next((str(failure) for failure in every if failure is not None), "")
+        return next((str(one.failure) for one in self._informers if one.failure is not None), "")
+
+    @property
+    def _informers(self) -> Sequence[Informer[DrainNode] | Informer[DrainPod]]:
+        return (self._nodes, *self._pods.values())
 
     @property
     def pods(self) -> Iterable[DrainPod]:
@@ -57,7 +68,17 @@ class KubeDrainWatch:
     async def run(self) -> None:
         """``DrainWatch.run``."""
         follow = [self._follow(name, one.changes()) for name, one in self._pods.items()]
-        await wait_first(self._follow("", self._nodes.changes()), *follow)
+        await wait_first(self._follow("", self._nodes.changes()), *follow, self._wait_until_forbidden())
+
+    async def _wait_until_forbidden(self) -> None:
+        """An API server that has just started may refuse what its roles permit, until it has read them."""
+        refused = 0.0
+        while refused < _PATIENCE:
+            await self._clock.sleep(_LOOK_SECONDS)
+            error = next((one.failure for one in self._informers if isinstance(one.failure, ApiNotPermitted)), None)
+            refused = 0.0 if error is None else refused + _LOOK_SECONDS
+        assert error is not None
+        raise error
 
     async def _follow(self, name: str, changes: AsyncGenerator[WatchChange[Any], None]) -> None:
         async for change in changes:

@@ -103,6 +103,8 @@ class KubeNodeOwnership:
                     if owner is not None:
                         return owner
             except (LastcallError, TimeoutError) as error:
+                if isinstance(error, ApiNotPermitted) and not self.is_sure:
+                    raise
                 log.warning("the Leases of the nodes are not renewed: %s", str(error) or "no answer")
             else:
                 self._renewed = begun

@@ -34,6 +34,14 @@ def steps_at_end(course: DrainCourse, pod: PodProgress, end: float, now: float) 
         yield from (_delete if policy is TimeoutPolicy.DELETE else _force)(course, pod, end, now)
 
 
+def describe_global_timeout(course: DrainCourse) -> str:
+    """That the time of the whole drain is over, in the words of kubectl."""
+    before = (
+        f" (earlier runs of this drain took {duration.format_elapsed(round(course.spent))})" if course.spent else ""
+    )
+    return f"global timeout reached: {duration.format_seconds(course.limits.timeout)}{before}"
+
+
 def _delete(course: DrainCourse, pod: PodProgress, end: float, now: float) -> Iterator[Step]:
     seen = course.seen[pod.target.uid]
     if seen.terminating_since is not None:
@@ -79,11 +87,7 @@ def _others_are_left(course: DrainCourse, pod: PodProgress) -> bool:
 
 
 def _timeout_text(course: DrainCourse, pod: PodProgress) -> str:
-    """The words of kubectl for the time of the whole drain."""
     limits = course.limits
     if limits.pod_timeout and find_end(course, pod) != course.deadline:
         return f"pod timeout reached: {duration.format_seconds(limits.pod_timeout)}"
-    before = (
-        f" (earlier runs of this drain took {duration.format_elapsed(round(course.spent))})" if course.spent else ""
-    )
-    return f"global timeout reached: {duration.format_seconds(limits.timeout)}{before}"
+    return describe_global_timeout(course)

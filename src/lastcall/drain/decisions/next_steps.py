@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from lastcall.drain.decisions.drain_course import DrainCourse, NodeProgress
-from lastcall.drain.decisions.end_of_time import find_end, steps_at_end
+from lastcall.drain.decisions.end_of_time import describe_global_timeout, find_end, steps_at_end
 from lastcall.drain.decisions.pod_progress import SPENT_SECONDS, PodProgress
 from lastcall.drain.decisions.steps import (
     CordonNode,
@@ -37,15 +37,25 @@ def decide_steps(course: DrainCourse, now: float) -> DrainDecision:
     if waiting := [name for name in able if not course.node(name).is_cordoned]:
         return DrainDecision(steps=tuple(CordonNode(node=name) for name in waiting))
     if course.pods is None:
-        return DrainDecision()
+        return _wait_for_pods(course, now)
     steps = [*_give_up(course, now)]
-    if not steps and course.is_sure:
-        steps = [*_end_time(course, now)]
+    if not steps:
+        steps = [one for one in _end_time(course, now) if course.is_sure or isinstance(one, FailPod)]
     if not steps and course.is_sure:
         steps = [*_ask_tier(course, course.pods, now)]
     if steps:
         return DrainDecision(steps=tuple(steps), wake_at=_wake_at(course, now))
     return _finish_nodes(course, course.pods, wake_at=_wake_at(course, now))
+
+
+def _wait_for_pods(course: DrainCourse, now: float) -> DrainDecision:
+    """The watch has not told which pods there are; when the time is over, the nodes are given up."""
+    if course.deadline is None or now < course.deadline:
+        return DrainDecision(wake_at=course.deadline)
+    why = f"{describe_global_timeout(course)}; its pods could not be listed"
+    left = [node.name for node in course.nodes if node.outcome is None]
+    steps = tuple(FinishNode(node=name, outcome=NodeOutcome.FAILED, why=why) for name in left)
+    return DrainDecision(steps=steps, is_over=not left)
 
 
 def _finish_nodes(course: DrainCourse, pods: Sequence[PodProgress], *, wake_at: float | None = None) -> DrainDecision:

@@ -146,6 +146,15 @@ TABLE = {
     "the node is lost": (course(pod("a"), trouble="lost"), ["fail a"]),
     "not sure of the Lease": (course(pod("a"), is_sure=False), []),
     "not sure at the end of the time": (course(pod("a"), is_sure=False, limits=FORCE, **OVER), []),
+    "not sure at the end of the time, and to stop": (
+        course(pod("a"), is_sure=False, limits=STOP, **OVER),
+        ["fail a"],
+    ),
+    "not sure long after the end of the time": (
+        course(pod("a"), is_sure=False, limits=FORCE, deadline=NOW - 60),
+        ["fail a"],
+    ),
+    "the time is over, and their pods are not known": (course(chosen=None, limits=STOP, **OVER), ["failed n1"]),
     "stop": (course(pod("a"), pod("b"), seen={"a": STAYS, "b": ENDS}, limits=STOP, **OVER), ["fail a", "fail b"]),
     "delete": (course(pod("a", retry_at=NOW + 4, **REFUSED), limits=DELETE, **OVER), ["delete a None forced"]),
     "delete waits for its end": (course(pod("a"), seen={"a": ENDS}, limits=DELETE, **OVER), []),

@@ -1,0 +1,134 @@
+"""A drain without one of its rights, from the beginning and from the middle on: it ends, says which, and leaves nothing."""
+
+import pytest
+from support.drain.drain_world import CountingTransport, in_world
+
+from lastcall import errors
+from lastcall.adapters.kube.resources import BUDGETS
+from lastcall.errors import ApiNotPermitted
+from lastcall.model.drain_limits import TimeoutPolicy
+from lastcall_lab.simulation.drains.taken_rights import RightsTransport, TakenRights
+
+NECESSARY = (
+    "get nodes",
+    "patch nodes",
+    "list nodes",
+    "watch nodes",
+    "list pods",
+    "watch pods",
+    "create pods/eviction",
+)
+"""What a drain cannot do without."""
+
+BESIDES = (
+    "patch nodes/status",
+    "create events",
+    "get namespaces",
+    "list poddisruptionbudgets",
+    "watch poddisruptionbudgets",
+    "get leases",
+    "create leases",
+    "update leases",
+    "delete leases",
+)
+"""What it can do without."""
+
+
+async def drain_without(world, right, **how):
+    """A run of n1 for whom ``right`` can be taken, and the rights."""
+    rights = TakenRights(lambda right, program: None)
+    transport = CountingTransport(world.server)
+    run = await world.drain("n1", transport=RightsTransport(transport, rights, "drain"), **how)
+    return run, rights
+
+
+async def outcome(run, task):
+    """How the run has ended: its error, or what it says of the node."""
+    try:
+        await task
+    except ApiNotPermitted as error:
+        return str(error)
+    return run.recorder.why
+
+
+def words(right):
+    """How the API server names a right that is missing."""
+    verb, _, resource = right.partition(" ")
+    return f'cannot {verb} resource "{resource}"'
+
+
+@in_world()
+@pytest.mark.parametrize("right", [*NECESSARY, *BESIDES])
+async def test_from_the_beginning(world, right):
+    await world.deploy(replicas=3, budget=0 if right == "watch nodes" else None)
+    left = world.on("n1")
+    run, rights = await drain_without(world, right)
+    rights.take(right)
+    async with world.running(run) as task:
+        said = await outcome(run, task)
+    if right in NECESSARY:
+        assert words(right) in said
+    else:
+        assert said == ""
+    asks = right not in NECESSARY or right == "watch pods"
+    assert world.on("n1") == ([] if asks else left), "without the watch it does not hear that they are gone"
+    assert world.leases() == (["node-n1"] if right == "delete leases" else [])
+
+
+@in_world()
+@pytest.mark.parametrize("right", [*NECESSARY, *BESIDES])
+@pytest.mark.parametrize("timeout", [None, 50])
+async def test_from_the_middle_on(world, right, timeout):
+    """While a budget holds a pod; later it makes room, and a right that is not needed any more is not missed."""
+    await world.deploy(replicas=3, budget=0)
+    run, rights = await drain_without(world, right, **({"timeout": timeout} if timeout else {}))
+    async with world.running(run) as task:
+        await world.until(lambda: run.recorder.of("refused"))
+        rights.take(right)
+        await world.settle(45)
+        if not timeout:
+            await world.patch(BUDGETS, "web", {"spec": {"maxUnavailable": 1}})
+        said = await outcome(run, task)
+    if right in ("create pods/eviction", "update leases"):
+        assert words(right) in said
+    elif timeout:
+        assert "global timeout reached: 50s" in said
+    else:
+        assert (said, world.on("n1")) == ("", [])
+    assert world.is_cordoned("n1")
+    assert world.leases() == (["node-n1"] if right == "delete leases" else [])
+
+
+@in_world()
+@pytest.mark.parametrize("policy", TimeoutPolicy)
+async def test_the_time_ends_a_drain_though_the_api_server_is_away(world, policy):
+    await world.deploy(replicas=3, budget=0)
+    run = await world.drain("n1", timeout=50, on_timeout=policy)
+
+    async def away(method, target):
+        raise errors.ApiUnavailable("no answer", code=503)
+
+    async with world.running(run) as task:
+        await world.until(lambda: run.recorder.of("refused"))
+        run.transport.trouble = away
+        await task
+    assert run.has_failed
+    assert "global timeout reached: 50s" in run.recorder.why
+    assert run.recorder.of("delete") == []
+
+
+@in_world()
+async def test_the_time_ends_a_drain_that_cannot_list_its_pods(world):
+    await world.deploy(replicas=3)
+    left = world.on("n1")
+    run = await world.drain("n1", timeout=50)
+
+    async def away(method, target):
+        if "/pods" in target:
+            raise errors.ApiUnavailable("no answer", code=503)
+
+    run.transport.trouble = away
+    await run.run()
+    assert "global timeout reached: 50s; its pods could not be listed" in run.recorder.why
+    assert world.on("n1") == left
+    assert world.leases() == []
