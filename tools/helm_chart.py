@@ -24,6 +24,7 @@ from lastcall.manifests import (
     pod_policies,
     resource_definitions,
     settle_webhook,
+    uninstall_webhook,
     viewer,
 )
 from lastcall.manifests.controller import EXTERNAL, OWN
@@ -127,6 +128,7 @@ def guard_file():
     configuration = guard_webhooks.guard_webhook_configuration(client, failure_policy=FAILURE_POLICY)
     parts = {
         "lastcall.guardWebhooks": dump(configuration["webhooks"]),
+        "lastcall.guardUninstallWebhooks": dump(uninstall_webhook.uninstall_webhook_configuration(client)["webhooks"]),
         "lastcall.settleWebhooks": dump(settle_webhook.settle_webhook_configuration(client)["webhooks"]),
         "lastcall.guardProviderRights": dump(guard_provider_rights.provider_rights_policy({})["spec"]),
         "lastcall.guardResponder": dump(guard_responder_policy.responder_policy()),

@@ -121,6 +121,11 @@ GUARD_WITHDRAWN = _define_name(
     f"{GROUP}/guard-withdrawn",
     "on the ValidatingWebhookConfiguration `lastcall-guard`: its webhooks, while the controller has withdrawn them",
 )
+GUARD_UNINSTALL = _define_name(
+    "ConfigMap",
+    "lastcall-guard-uninstall",
+    "in lastcall-system: while it is created the guard ends all holds and undoes its preparations; the chart's uninstallation does so",
+)
 DRAIN_SURGE = _define_name(
     "annotation",
     f"{GROUP}/drain-surge",

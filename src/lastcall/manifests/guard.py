@@ -30,6 +30,7 @@ from lastcall.manifests.guard_webhooks import FAIL, IGNORE, guard_webhook_config
 from lastcall.manifests.rbac import Grant, Object, role_rules
 from lastcall.manifests.role_bindings import role_objects
 from lastcall.manifests.settle_webhook import settle_webhook_configuration, settle_webhook_grants
+from lastcall.manifests.uninstall_webhook import uninstall_webhook_configuration
 from lastcall.model.decoding import parse_documents, quote_value
 from lastcall.model.eviction_request_mode import EvictionRequestMode
 from lastcall.model.guard_config import parse_guard_config
@@ -116,6 +117,7 @@ def guard_objects(choices: GuardChoices) -> list[Object]:
         provider_rights_binding(labels),
         *_responder_objects(choices, labels),
         *_settle_objects(choices, labels),
+        uninstall_webhook_configuration(service_client(namespace), labels=labels),
         guard_webhook_configuration(service_client(namespace), failure_policy=choices.failure_policy, labels=labels),
     ]
 

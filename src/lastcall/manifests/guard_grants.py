@@ -39,9 +39,9 @@ def guard_grants(namespace: str) -> list[Grant]:
         Grant(
             "validatingwebhookconfigurations",
             ("get", "update"),
-            "the authority of its certificate, and its path",
+            "the authority of its certificate, and its path; an uninstallation empties the first one",
             "admissionregistration.k8s.io",
-            names=(CONFIGURATION,),
+            names=(CONFIGURATION, names.GUARD_UNINSTALL),
         ),
         Grant("leases", ("get", "patch"), "which replica prepares", "coordination.k8s.io", namespace, (NAME,)),
         Grant("leases", ("create",), "the Lease is made anew if somebody deletes it", "coordination.k8s.io", namespace),

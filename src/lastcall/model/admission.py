@@ -64,11 +64,15 @@ class Removal(Facts, frozen=True):
 
 
 class Review(Facts, frozen=True):
-    """One AdmissionReview; ``removal`` is None if it asks about something else."""
+    """One AdmissionReview; ``removal`` is None if it asks about something else.
+
+    ``is_dry_run`` is that of the request. An eviction may say so in its object, too: that of ``removal`` has both.
+    """
 
     version: str
     uid: str
     removal: Removal | None
+    is_dry_run: bool = False
 
 
 class _GroupResource(Facts, frozen=True):
@@ -130,7 +134,7 @@ def _read_pod_review(data: bytes, source: str) -> Review | None:
     request = whole.request
     if whole.kind != "AdmissionReview" or whole.api_version not in VERSIONS or not request.uid:
         return None
-    return Review(version=whole.api_version, uid=request.uid, removal=_removal(request, source))
+    return _review(whole.api_version, request, source)
 
 
 def _read_any_review(data: bytes, source: str) -> Review:
@@ -146,7 +150,11 @@ def _read_any_review(data: bytes, source: str) -> Review:
         raise InvalidInput(source, wrong)
     if not request.uid:
         raise InvalidInput(source, ['request.uid: "": must not be empty'])
-    return Review(version=whole["apiVersion"], uid=request.uid, removal=_removal(request, source))
+    return _review(whole["apiVersion"], request, source)
+
+
+def _review(version: str, request: _Request, source: str) -> Review:
+    return Review(version=version, uid=request.uid, removal=_removal(request, source), is_dry_run=bool(request.dry_run))
 
 
 def _removal(request: _Request, source: str) -> Removal | None:

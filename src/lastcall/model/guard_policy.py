@@ -98,6 +98,9 @@ class HeldPod(Facts, frozen=True):
         None
     )
     released_at: Annotated[Time, Meta(description="When the preparation had ended.")] | None = None
+    undo_requested_at: (
+        Annotated[Time, Meta(description="When it was to be undone at once, since the guard is uninstalled.")] | None
+    ) = None
 
     @property
     def is_reserving(self) -> bool:

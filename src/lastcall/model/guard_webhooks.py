@@ -92,6 +92,14 @@ def forget_copy(configuration: Mapping[str, Any]) -> _Object:
     return {**configuration, "metadata": metadata}
 
 
+def remove_webhooks(configuration: Mapping[str, Any]) -> _Object | None:
+    """The configuration with webhooks neither in force nor withdrawn, as if a person had removed them; None if it has none."""
+    if not _webhooks(configuration) and _copy_state(configuration) is CopyState.NONE:
+        return None
+    metadata = {**configuration["metadata"], "annotations": _other_annotations(configuration)}
+    return {**configuration, "metadata": metadata, "webhooks": []}
+
+
 def _completed_webhooks(configuration: Mapping[str, Any]) -> list[_Object]:
     known = {one["name"]: one["clientConfig"] for one in withdrawn_webhooks(configuration)}
     return [

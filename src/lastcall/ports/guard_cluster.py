@@ -45,7 +45,7 @@ class GuardFactsReader(Protocol):
         ...
 
     async def read_policies(self, namespace: str) -> tuple[GuardPolicy, ...]:
-        """The GuardPolicies of a namespace, read now."""
+        """The GuardPolicies of a namespace, "" for all, read now."""
         ...
 
     def forget(self, namespace: str) -> None:
@@ -73,6 +73,17 @@ class GuardRecords(Protocol):
 
     async def write_policy_condition(self, policy: GuardPolicy, condition: GuardPolicyCondition) -> None:
         """Writes the policy's one condition. Without effect if the policy has changed meanwhile, or is gone."""
+        ...
+
+
+class GuardHolds(Protocol):
+    """Whether deletions are held at all."""
+
+    async def end(self) -> None:
+        """Removes the guard's webhooks: nothing is held from then on. Without effect if they are gone.
+
+        Errors are those of the API client.
+        """
         ...
 
 

@@ -49,11 +49,13 @@ from lastcall.guard.controller.pod_creation_service import PodCreationService
 from lastcall.guard.controller.preparation_controller import PreparationController
 from lastcall.guard.controller.preparation_worker import WorkerPorts
 from lastcall.guard.controller.review_service import ReviewService
+from lastcall.guard.controller.uninstallation import Uninstallation
 from lastcall.guard.decisions.verdict import RemovalVerdict
 from lastcall.model.admission import Removal, RemovalKind
 from lastcall.model.eviction_request_mode import EvictionRequestMode
 from lastcall.model.guard_config import DEFAULTS, GuardConfig
 from lastcall.model.guard_policy import PreparationState
+from lastcall.names import GUARD_UNINSTALL
 from lastcall.ports.guard import NamespaceAccess
 from lastcall.wiring.eviction_requests import make_eviction_loop
 from lastcall.wiring.instance import instance_identity
@@ -61,6 +63,8 @@ from lastcall.wiring.instance import instance_identity
 SERVICE: Final = "lastcall-guard"
 PATH: Final = "/review"
 """The path of the webhook; the secret token follows it."""
+UNINSTALL_PATH: Final = "/uninstall"
+"""The same of the webhook that uninstallations wait for."""
 SETTLE_CONFIGURATION: Final = "lastcall-settle"
 SETTLE_PATH: Final = "/settle"
 """The same of the webhook for new pods."""
@@ -165,7 +169,10 @@ class GuardProgram:
         self._server = WebhookServer(self._answer_request, self._context)
         names = [f"{SERVICE}.{namespace}.svc", f"{SERVICE}.{namespace}", *settings.names]
         secret = ServingSecret(client, namespace, names, clock=clock, random=random, renew=renew_in_process)
-        configurations = [WebhookConfiguration(client, VALIDATING_WEBHOOKS, SERVICE, path=PATH)]
+        holds = WebhookConfiguration(client, VALIDATING_WEBHOOKS, SERVICE, path=PATH)
+        self._uninstallation = Uninstallation(holds, facts, records, clock)
+        end = WebhookConfiguration(client, VALIDATING_WEBHOOKS, GUARD_UNINSTALL, path=UNINSTALL_PATH)
+        configurations = [holds, end]
         self._creations: PodCreationService | None = None
         if settings.settle_seconds is not None:
             surroundings = KubePodSurroundings(client, clock)
@@ -227,6 +234,8 @@ class GuardProgram:
         is_authenticated = bool(request.peer) or knows_token
         if f"/{path}" == SETTLE_PATH and self._creations:
             return _reply_later(self._creations.answer(request.body, is_authenticated=is_authenticated))
+        if f"/{path}" == UNINSTALL_PATH:
+            return _reply_later(self._uninstallation.answer(request.body, is_authenticated=is_authenticated))
         if f"/{path}" != PATH:
             return WebhookReply(404, f"there is: {PATH}\n".encode())
         try:

@@ -13,8 +13,10 @@ from lastcall.manifests.guard_webhooks import PATH, guard_webhook_configuration,
 from lastcall.manifests.pod_policies import SECONDS
 from lastcall.manifests.settle_webhook import PATH as SETTLE_PATH
 from lastcall.manifests.settle_webhook import settle_webhook_configuration
+from lastcall.manifests.uninstall_webhook import PATH as UNINSTALL_PATH
+from lastcall.manifests.uninstall_webhook import uninstall_webhook_configuration
 from lastcall.model.eviction_request_mode import EvictionRequestMode
-from lastcall.names import SYSTEM_NAMESPACE
+from lastcall.names import GUARD_UNINSTALL, SYSTEM_NAMESPACE
 from lastcall.wiring.guard import GuardProgram, GuardSettings
 from lastcall_lab.apiserver.server import kubeconfig
 from lastcall_lab.apiserver.values.request import ADMIN
@@ -68,7 +70,10 @@ class LabGuard:
         url, labels = f"https://{_HOST}:{port}", guard_labels()
         choices = GuardChoices(eviction_requests=self._eviction_requests, settle_seconds=SECONDS)
         for obj in guard_objects(choices):
-            if obj["kind"] == "ValidatingWebhookConfiguration":
+            if obj["kind"] == "ValidatingWebhookConfiguration" and obj["metadata"]["name"] == GUARD_UNINSTALL:
+                found = uninstall_webhook_configuration(url_client(f"{url}{UNINSTALL_PATH}"), labels=labels)
+                await create_object(admin, found)
+            elif obj["kind"] == "ValidatingWebhookConfiguration":
                 await create_object(admin, guard_webhook_configuration(url_client(f"{url}{PATH}"), labels=labels))
             elif obj["kind"] == "MutatingWebhookConfiguration":
                 found = settle_webhook_configuration(url_client(f"{url}{SETTLE_PATH}"), labels=labels)

@@ -19,16 +19,19 @@ from lastcall.adapters.kube.guard_policies import KubeGuardPolicies
 from lastcall.adapters.kube.guard_records import KubeGuardActions, KubeGuardRecords
 from lastcall.adapters.kube.impersonation import ImpersonatingTransport
 from lastcall.adapters.kube.node_shutdown_marks import NodeShutdownMarks
-from lastcall.adapters.kube.resources import GUARD_POLICIES, NODES, PODS, STATEFUL_SETS
+from lastcall.adapters.kube.resources import GUARD_POLICIES, NODES, PODS, STATEFUL_SETS, VALIDATING_WEBHOOKS
+from lastcall.adapters.webhook.webhook_configuration import WebhookConfiguration
 from lastcall.aio import cancel_and_wait, wait_first
 from lastcall.guard.controller.guarded_pod_controller import GuardedPodController, GuardedPodPorts
 from lastcall.guard.controller.preparation_controller import PreparationController
 from lastcall.guard.controller.preparation_worker import WorkerPorts
 from lastcall.guard.controller.review_service import ReviewService
+from lastcall.guard.controller.uninstallation import Uninstallation
 from lastcall.manifests.guard import GuardChoices, guard_objects, guarded_namespace_objects
 from lastcall.manifests.guard_grants import NAME as GUARD
-from lastcall.manifests.guard_webhooks import FAIL, guard_webhook_configuration, url_client
-from lastcall.names import GUARD_RELEASER, SYSTEM_NAMESPACE
+from lastcall.manifests.guard_webhooks import CONFIGURATION, FAIL, guard_webhook_configuration, url_client
+from lastcall.manifests.uninstall_webhook import uninstall_webhook_configuration
+from lastcall.names import GUARD_RELEASER, GUARD_UNINSTALL, SYSTEM_NAMESPACE
 from lastcall.ports.guard import MemberHealth, PreparationProgress, PreparationReport
 from lastcall_lab import virtual
 from lastcall_lab.apiserver.admission.webhook_client import WebhookReply
@@ -102,7 +105,8 @@ class GuardedCluster(LabCluster):
         """Installs and starts all of it; returns when the guard leads and the pods are ready."""
         configuration = guard_webhook_configuration(url_client("https://guard.example/review"), failure_policy=FAIL)
         wanted = [one for one in guard_objects(GuardChoices()) if one["kind"] in (*RIGHTS, "CustomResourceDefinition")]
-        for obj in [*wanted, *guarded_namespace_objects(SHOP), configuration]:
+        ending = uninstall_webhook_configuration(url_client("https://guard.example/uninstall"))
+        for obj in [*wanted, *guarded_namespace_objects(SHOP), configuration, ending]:
             await create_object(self.client, obj)
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": SHOP}}
         await create_object(self.client, account)
@@ -139,12 +143,17 @@ class GuardedCluster(LabCluster):
             "clock": clock,
         }
         self._reviews = ReviewService(parts["facts"], parts["records"], clock)
+        holds = WebhookConfiguration(client, VALIDATING_WEBHOOKS, CONFIGURATION, path="/review")
+        self._uninstallation = Uninstallation(holds, parts["facts"], parts["records"], clock)
         guarded = GuardedPodController(GuardedPodPorts(**parts, policies=policies, shutdowns=marks))
         preparations = PreparationController(WorkerPorts(**parts), policies)
         return wait_first(policies.run(), marks.run(), preparations.run(), guarded.run())
 
     async def call(self, destination, body):
         """``WebhookCaller.call``: the guard's answer."""
+        if "/uninstall?" in destination.url:
+            answer = await self._uninstallation.answer(body, is_authenticated=True)
+            return WebhookReply(200, "application/json", json.dumps(answer).encode())
         self.asked += 1
         answer, request = await self._reviews.answer(body), json.loads(body)["request"]
         if answer["response"]["allowed"]:
@@ -189,6 +198,13 @@ class GuardedCluster(LabCluster):
         body = {"apiVersion": version, "kind": "Eviction", "metadata": {"name": name, "namespace": SHOP}}
         path = f"/api/v1/namespaces/{SHOP}/pods/{name}/eviction"
         return await self.ask(user, "POST", path, {**body, **({"deleteOptions": options} if options else {})})
+
+    async def uninstall(self, *, dry_run=False):
+        """What the chart's hook does: the code, and the seconds that it took."""
+        begun = self.clock.boottime()
+        path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/configmaps{'?dryRun=All' * dry_run}"
+        code, _ = await self.ask("helm", "POST", path, {"metadata": {"name": GUARD_UNINSTALL}})
+        return code, self.clock.boottime() - begun
 
     async def remove(self, user, name="db-0", **options):
         """DELETEs a pod."""

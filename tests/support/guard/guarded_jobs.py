@@ -10,7 +10,7 @@ from support.lab.up_process import LabProcess
 from lastcall.manifests.guard import guarded_namespace_objects
 
 APPLICATION = r"""
-import http.server, json, os, pathlib, urllib.parse
+import http.server, json, os, pathlib, time, urllib.parse
 here = pathlib.Path(os.environ["BOOKS"])
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -18,6 +18,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         question = urllib.parse.urlsplit(self.path).path.strip("/")
         with (here / "calls").open("a") as calls:
             calls.write(question + "\n")
+        while question == "cancel" and (here / "hangs").exists():
+            time.sleep(0.1)
         state = "ready" if (here / "ready").exists() else "preparing"
         body = json.dumps({"healthy": True, "state": state, "percent": 40, "message": "moves its jobs"}).encode()
         self.send_response(200)

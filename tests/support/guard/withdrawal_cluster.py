@@ -117,7 +117,8 @@ class WithdrawalCluster:
     def manifests(self):
         """The Service and the configuration of the guard."""
         objects = guard.guard_objects(self.choices)
-        return [one for one in objects if one["kind"] in ("Service", "ValidatingWebhookConfiguration")]
+        kinds = "Service", "ValidatingWebhookConfiguration"
+        return [one for one in objects if one["kind"] in kinds and one["metadata"]["name"] == GUARD]
 
     async def install(self, *, ready=2):
         """As ``kubectl apply`` and then the guard itself."""

@@ -135,6 +135,8 @@ def test_the_guard_is_that_of_the_manifests(values, choices):
     rendered = {key(one): without_marks(one) for one in helm.objects(helm.render({**only, "guard": ON | values}))}
     expected = {key(one): one for one in guard_objects(GuardChoices(**choices))}
     assert expected.pop(("Namespace", "", helm.NAMESPACE)), "Helm's user makes the namespace of the release"
+    hook = rendered.pop(("ConfigMap", helm.NAMESPACE, "lastcall-guard-uninstall"))
+    assert hook["metadata"]["annotations"]["helm.sh/hook"] == "pre-delete", "which kubectl creates by hand"
     of_others = {key(one) for one in helm.objects(helm.render(only))}
     assert sorted(name for name in rendered if name not in of_others) == sorted(expected)
     for name, obj in expected.items():

@@ -723,13 +723,14 @@
       - events
       verbs:
       - create
-    # the authority of its certificate, and its path
+    # the authority of its certificate, and its path; an uninstallation empties the first one
     - apiGroups:
       - admissionregistration.k8s.io
       resources:
       - validatingwebhookconfigurations
       resourceNames:
       - lastcall-guard
+      - lastcall-guard-uninstall
       verbs:
       - get
       - update
@@ -888,13 +889,14 @@
       - events
       verbs:
       - create
-    # the authority of its certificate, and its path
+    # the authority of its certificate, and its path; an uninstallation empties the first one
     - apiGroups:
       - admissionregistration.k8s.io
       resources:
       - validatingwebhookconfigurations
       resourceNames:
       - lastcall-guard
+      - lastcall-guard-uninstall
       verbs:
       - get
       - update
@@ -1070,13 +1072,14 @@
       - events
       verbs:
       - create
-    # the authority of its certificate, and its path
+    # the authority of its certificate, and its path; an uninstallation empties the first one
     - apiGroups:
       - admissionregistration.k8s.io
       resources:
       - validatingwebhookconfigurations
       resourceNames:
       - lastcall-guard
+      - lastcall-guard-uninstall
       verbs:
       - get
       - update
@@ -1250,13 +1253,14 @@
       - events
       verbs:
       - create
-    # the authority of its certificate, and its path
+    # the authority of its certificate, and its path; an uninstallation empties the first one
     - apiGroups:
       - admissionregistration.k8s.io
       resources:
       - validatingwebhookconfigurations
       resourceNames:
       - lastcall-guard
+      - lastcall-guard-uninstall
       verbs:
       - get
       - update
@@ -1447,13 +1451,14 @@
       - events
       verbs:
       - create
-    # the authority of its certificate, and its path
+    # the authority of its certificate, and its path; an uninstallation empties the first one
     - apiGroups:
       - admissionregistration.k8s.io
       resources:
       - validatingwebhookconfigurations
       resourceNames:
       - lastcall-guard
+      - lastcall-guard-uninstall
       verbs:
       - get
       - update
@@ -1658,13 +1663,14 @@
       - events
       verbs:
       - create
-    # the authority of its certificate, and its path
+    # the authority of its certificate, and its path; an uninstallation empties the first one
     - apiGroups:
       - admissionregistration.k8s.io
       resources:
       - validatingwebhookconfigurations
       resourceNames:
       - lastcall-guard
+      - lastcall-guard-uninstall
       verbs:
       - get
       - update

@@ -77,6 +77,39 @@
   - v1beta1
 {{- end }}
 
+{{- define "lastcall.guardUninstallWebhooks" -}}
+- name: uninstall.guard.lastcall.dev
+  clientConfig:
+    service:
+      namespace: lastcall-system
+      name: lastcall-guard
+      port: 443
+  rules:
+  - apiGroups:
+    - ''
+    apiVersions:
+    - v1
+    operations:
+    - CREATE
+    resources:
+    - configmaps
+    scope: Namespaced
+  namespaceSelector:
+    matchLabels:
+      kubernetes.io/metadata.name: lastcall-system
+  objectSelector: {}
+  matchConditions:
+  - name: asks-for-the-end
+    expression: object.metadata.name == 'lastcall-guard-uninstall'
+  matchPolicy: Equivalent
+  failurePolicy: Ignore
+  sideEffects: NoneOnDryRun
+  timeoutSeconds: 30
+  admissionReviewVersions:
+  - v1
+  - v1beta1
+{{- end }}
+
 {{- define "lastcall.settleWebhooks" -}}
 - name: settle.pods.lastcall.dev
   clientConfig:

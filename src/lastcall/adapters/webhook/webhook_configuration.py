@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import ApiResource, Object
 from lastcall.errors import Conflict, NotFound
-from lastcall.model.guard_webhooks import replace_withdrawn_webhooks, withdrawn_webhooks
+from lastcall.model.guard_webhooks import remove_webhooks, replace_withdrawn_webhooks, withdrawn_webhooks
 
 
 class WebhookConfiguration:
@@ -43,6 +43,19 @@ class WebhookConfiguration:
                 continue
             except NotFound:
                 return False
+
+    async def end(self) -> None:
+        """``ports.guard_cluster.GuardHolds.end``: webhooks that the controller has withdrawn do not come back either."""
+        while True:
+            try:
+                found = await self._client.get(self._resource, self._name)
+                if wanted := remove_webhooks(found):
+                    await self._client.update(self._resource, self._name, wanted)
+                return
+            except Conflict:
+                continue
+            except NotFound:
+                return
 
 
 class WebhookConfigurations:

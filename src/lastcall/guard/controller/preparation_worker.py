@@ -182,7 +182,8 @@ class PreparationWorker:
 
     async def _release(self, held: HeldPod, provider: GuardProvider, why: str) -> None:
         member = self._member(held)
-        if not is_application_gone(held, self._facts) and held.is_reserving:
+        waits = held.is_reserving and held.undo_requested_at is None
+        if waits and not is_application_gone(held, self._facts):
             health = await provider.check_health(member)
             if not health.is_healthy:
                 await self._write(held, lambda one: outcomes.record_unhealthy_release(one, health.message, self._now()))

@@ -40,7 +40,10 @@ class PreparationStep(Enum):
     CANCEL = "cancel"
     """Undo the preparation: the pod stays."""
     RELEASE = "release"
-    """Ask whether the application is healthy again; if it is, end the preparation: the pod has been replaced."""
+    """Ask whether the application is healthy again; if it is, end the preparation: the pod has been replaced.
+
+    Nobody is asked if the guard is uninstalled.
+    """
     FORGET = "forget"
     """Remove the entry."""
 
@@ -66,6 +69,9 @@ def decide_preparation(
     if held.state is PreparationState.RELEASED:
         return _decide_released(held, now)
     pod = next((one for one in facts.pods if one.metadata.uid == held.uid), None)
+    if held.undo_requested_at:
+        step = PreparationStep.CANCEL if pod else PreparationStep.RELEASE
+        return PreparationTurn(step=step, reason="the guard is uninstalled")
     if pod is None:
         return _decide_gone(held, policy, facts, now)
     if pod.metadata.deletion_timestamp is not None:
