@@ -297,8 +297,8 @@ async def test_a_shutdown_that_begins_takes_the_place_of_the_one_that_is_over(wo
 class Face:
     """``ports.NodeFace``: each call takes its time, or fails."""
 
-    def __init__(self, clock, *, slow=0.0, fails=False):
-        self._clock, self._slow, self._fails = clock, slow, fails
+    def __init__(self, clock, *, slow=0.0, last=0.0, fails=False):
+        self._clock, self._slow, self._last, self._fails = clock, slow, last, fails
         self.told = []
 
     def refuse_pods(self):
@@ -327,6 +327,7 @@ class Face:
         return True
 
     async def report_finished(self):
+        await self._clock.sleep(self._last)
         self.told.append("last word")
 
     async def mark_ready(self):
@@ -350,6 +351,17 @@ async def test_the_face_is_told_and_the_record_is_written_beside(world):
     assert (await world.read_membership()).status.outcome.value == "Completed"
     await both.mark_ready()
     assert face.told == ["refuse", "down 7", "pod {}", "last word", "back"]
+
+
+@in_world
+async def test_the_machine_waits_for_the_face_and_the_record_at_the_same_time(world):
+    world.slow = 1.0
+    both = RecordingNodeFace(Face(world.clock, last=1.5), world.records)
+    world.hear(shutdown_records.dozen()[0])
+    before = world.clock.boottime()
+    await both.report_finished()
+    assert world.clock.boottime() - before == pytest.approx(1.5)
+    assert (await world.read_membership()).status.outcome.value == "Running"
 
 
 @in_world

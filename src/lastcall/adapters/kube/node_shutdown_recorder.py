@@ -30,8 +30,8 @@ REFUSED_SECONDS = 300.0
 ASK_SECONDS = 5.0
 """Seconds for one request before it is retried."""
 
-FIRST_SECONDS = 0.05
-"""Seconds from the beginning of a shutdown to the first record: before it the requests would hold up the SIGTERMs."""
+FIRST_SECONDS = 0.25
+"""Seconds from the beginning of a shutdown to the first record: the requests would hold up SIGTERMs, of fifty pods too."""
 
 SILENT_SECONDS = 0.25
 """Longest wait at the end for a server that has not answered since an earlier request, in seconds."""
@@ -235,9 +235,13 @@ class RecordingNodeFace:
         return await self._face.report_pod_ended(live, exit_codes)
 
     async def report_finished(self) -> None:
-        """Calls the face, then waits for the record for ``wait_seconds``."""
-        await self._face.report_finished()
-        await self._records.wait_written_within(self._records.wait_seconds)
+        """Calls the face, and waits for the record for ``wait_seconds``: both at the same time, as the machine waits."""
+        writing = asyncio.ensure_future(self._records.wait_written_within(self._records.wait_seconds))
+        try:
+            await self._face.report_finished()
+            await writing
+        finally:
+            await cancel_and_wait(writing)
 
     def take_notes(self) -> Sequence[str]:
         """Those of the face, and those of the record."""

@@ -14,6 +14,7 @@ from lastcall.errors import LastcallError
 from lastcall.graceful.cluster import pod_changes
 from lastcall.graceful.cluster.after_boot import AfterBoot
 from lastcall.graceful.cluster.application_state import ApplicationState
+from lastcall.graceful.cluster.call_limit import CallLimit
 from lastcall.graceful.cluster.node_announcement import NodeAnnouncement
 from lastcall.graceful.cluster.pod_changes import ObjectFate
 from lastcall.graceful.cluster.pod_departure import PodDeparture
@@ -31,10 +32,6 @@ from lastcall.ports.volumes import NodeVolumes
 
 LAST_SECONDS = 2.0
 """How long the machine waits at the end for writes under way, in seconds, while the server answers."""
-
-PARALLEL_CALLS = 10
-"""Writes to pods at a time: more would only queue at the server (API Priority and Fairness)."""
-
 
 AFTER_SIGTERM_SECONDS = 0.02
 """After which the writes of a pod begin whose SIGTERM waits for none of them: new connections to the server would take
@@ -91,7 +88,7 @@ class ClusterNodeFace:
         self._work = OrderedTaskGroup()
         self._departures: dict[str, PodDeparture] = {}
         self._writes: list[tuple[str, asyncio.Task[None]]] = []
-        self._calls = asyncio.Semaphore(PARALLEL_CALLS)
+        self._calls = CallLimit(clock)
         self._announcing: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._stopped_by = 0.0

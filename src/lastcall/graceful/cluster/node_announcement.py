@@ -6,8 +6,7 @@ after 50 seconds and begins to evict pods whose shutdown is under way.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from lastcall.aio import wait_first
 from lastcall.errors import Conflict, LastcallError
@@ -117,7 +116,11 @@ class NodeAnnouncement:
         return await self._cordon(node)
 
     async def _write_what_is_missing(self) -> None:
-        await _run_all(self._objects.patch_lease(node_changes.lease_patch(self._clock.wall())), self._correct_node())
+        """One after the other, over one connection; a failure of the first does not keep the second from being made."""
+        try:
+            await self._objects.patch_lease(node_changes.lease_patch(self._clock.wall()))
+        finally:
+            await self._correct_node()
 
     async def _correct_node(self) -> None:
         node = await self._objects.get_node()
@@ -150,17 +153,3 @@ class NodeAnnouncement:
                 if not left:
                     raise
         return False
-
-
-async def _run_all(*work: Coroutine[Any, Any, Any]) -> Sequence[Any]:
-    """The results of calls made at the same time; no failure keeps the others from being made. Raises the first one."""
-    calls = [asyncio.ensure_future(one) for one in work]
-    try:
-        results = await asyncio.gather(*calls, return_exceptions=True)
-    finally:
-        for call in calls:
-            call.cancel()
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return results
