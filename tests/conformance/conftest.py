@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 import yaml
+from support.common.run_order import select_tests_of
 from support.conformance.custom_resources import definition, letters, served
 from support.conformance.targets import api, hooks, lab, parametrize_target, policies, transport, webhook_server
 
@@ -27,9 +28,7 @@ def pytest_collection_modifyitems(config, items):
     """All cases share one server, as they would share a cluster; and each says where its rule comes from."""
     differences = yaml.safe_load((Path(__file__).parent / "differences.yaml").read_text()) or {}
     asked = config.getoption("--api", default="lab")
-    for item in items:
-        if item.path.parent != Path(__file__).parent:
-            continue
+    for item in select_tests_of(Path(__file__).parent, items):
         item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
         if not any(item.iter_markers("source")):
             raise pytest.UsageError(f"{item.nodeid} does not name its source")

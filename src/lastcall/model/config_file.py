@@ -27,9 +27,9 @@ def read_document(data: bytes, source: str, versions: Mapping[str, str]) -> dict
     return document
 
 
-def field_names(struct: type[msgspec.Struct]) -> list[str]:
+def field_names(struct: type[msgspec.Struct]) -> Sequence[str]:
     """The fields as a file writes them."""
-    return [field.encode_name for field in msgspec.structs.fields(struct)]
+    return struct.__struct_encode_fields__
 
 
 def list_unknown_fields(value: Any, known: Sequence[str], at: str = "") -> Iterator[str]:

@@ -4,7 +4,6 @@ import asyncio
 from types import SimpleNamespace
 
 import pytest
-import sushy
 from support.fencing.redfish_emulator import MACHINES, PASSWORD, USER, redfish_emulator
 
 from lastcall.adapters.fencing import redfish, redfish_worker
@@ -157,12 +156,16 @@ def test_what_each_state_means(monkeypatch, state, power):
 
 
 def refusal(status):
+    import sushy
+
     kind = sushy.exceptions.ServerSideError if status >= 500 else sushy.exceptions.BadRequestError
     said = {"error": {"message": "no"}}
     return kind("POST", "https://bmc/reset", SimpleNamespace(status_code=status, json=lambda: said, headers={}))
 
 
 def test_it_is_told_to_switch_off_although_it_says_that_it_is(monkeypatch):
+    import sushy
+
     system = System("Off")
     ask(monkeypatch, system, FenceAction.OFF)
     assert system.told == [sushy.ResetType.FORCE_OFF]
@@ -180,6 +183,8 @@ def test_who_refuses_otherwise_has_not(monkeypatch, status, after):
 
 
 def test_a_system_that_cannot_be_switched_off_so(monkeypatch):
+    import sushy
+
     unfit = sushy.exceptions.InvalidParameterValueError(parameter="value", value="ForceOff", valid_values="On")
     with pytest.raises(Unavailable, match="cannot be switched so"):
         ask(monkeypatch, System("On", refuses=unfit), FenceAction.OFF)

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
+
 TESTS = Path(__file__).parents[2]
 SLOW = ((TESTS / "system",), (TESTS / "lab/simulation", TESTS / "core/guard"))
 """The slow tests: those that wait, and those that compute."""
@@ -10,6 +12,7 @@ SHORT = tuple(TESTS / name for name in ("adapters", "cluster", "conformance", "c
 """Among the others, those that wait."""
 
 T = TypeVar("T")
+Item = TypeVar("Item", bound=pytest.Item)
 
 
 def order_tests(tests: list[tuple[Path, T]]) -> list[T]:
@@ -27,7 +30,9 @@ def order_tests(tests: list[tuple[Path, T]]) -> list[T]:
 
 
 def _select_tests(tests: list[tuple[Path, T]], rooms: tuple[Path, ...]) -> list[tuple[Path, T]]:
-    return [one for one in tests if any(one[0].is_relative_to(room) for room in rooms)]
+    files = {file for file, _ in tests}
+    inside = {file for file in files if any(file.is_relative_to(room) for room in rooms)}
+    return [one for one in tests if one[0] in inside]
 
 
 def spread_tests(waiting: list[tuple[Path, T]], computing: list[tuple[Path, T]]) -> list[T]:
@@ -36,3 +41,9 @@ def spread_tests(waiting: list[tuple[Path, T]], computing: list[tuple[Path, T]])
     places = [(first[file], test) for file, test in waiting]
     places += [(at / len(computing), test) for at, (_, test) in enumerate(computing)]
     return [test for _, test in sorted(places, key=lambda place: place[0])]
+
+
+def select_tests_of(directory: Path, items: list[Item]) -> list[Item]:
+    """Those in the directory's own files. Each file is looked at once: there are a hundred times as many tests."""
+    inside = {file for file in {item.path for item in items} if file.parent == directory}
+    return [item for item in items if item.path in inside]

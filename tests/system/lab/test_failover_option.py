@@ -4,11 +4,12 @@ import json
 import time
 
 import pytest
+from support.common.libraries import need_library
 from support.kube.kubectl import Kubectl
 from support.lab.up_process import LabProcess, run
 
 pytestmark = pytest.mark.timeout(450)
-pytest.importorskip("sushy", reason="the extra redfish is not installed")
+need_library("sushy", "the extra redfish is not installed")
 
 DB = {
     "apiVersion": "apps/v1",

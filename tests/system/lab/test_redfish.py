@@ -5,6 +5,7 @@ import json
 
 import msgspec
 import pytest
+from support.common.libraries import need_library
 from support.lab.up_process import LabProcess, run
 
 from lastcall.adapters.fencing import redfish
@@ -19,7 +20,7 @@ from lastcall.model.power import PowerState
 from lastcall_lab.machines import identifiers
 
 pytestmark = pytest.mark.timeout(270)
-pytest.importorskip("sushy", reason="the extra redfish is not installed")
+need_library("sushy", "the extra redfish is not installed")
 WITHIN = 60.0
 
 

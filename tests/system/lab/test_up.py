@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.common.libraries import need_library
 from support.lab.up_process import kubectl, labs_of_a_test, run  # noqa: F401  (fixtures)
 
 pytestmark = pytest.mark.timeout(270)
@@ -36,7 +37,7 @@ def test_up_and_used(labs, tmp_path):
 def test_the_lines_that_it_prints_work_when_they_are_copied(labs, tmp_path, monkeypatch, named):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     default = tmp_path / "state" / "lastcall" / "lab.kubeconfig"
-    pytest.importorskip("sushy", reason="the extra redfish is not installed")
+    need_library("sushy", "the extra redfish is not installed")
     lab = labs("two words", "--nodes=2", "--failover", kubeconfig=None if named else default)
     lab.start()
     lines = [line for line in lab.said.splitlines() if line.startswith("  ")]
