@@ -98,6 +98,10 @@ class HeldPod(Facts, frozen=True):
         None
     )
     released_at: Annotated[Time, Meta(description="When the preparation had ended.")] | None = None
+    allowed_at: (
+        Annotated[Time, Meta(description="When it was allowed to go, and stayed: something else has refused it.")]
+        | None
+    ) = None
     undo_requested_at: (
         Annotated[Time, Meta(description="When it was to be undone at once, since the guard is uninstalled.")] | None
     ) = None

@@ -29,6 +29,8 @@ class HeldPodRow(Facts, frozen=True):
     requested_by: str = ""
     message: str = ""
     attempts: int = 0
+    allowed_at: Time | None = None
+    """When it was allowed to go and stayed, since something else has refused it."""
 
 
 def list_held_pods(policies: Iterable[GuardPolicy], pod: str = "") -> Sequence[HeldPodRow]:
@@ -50,7 +52,13 @@ def table_rows(rows: Iterable[HeldPodRow], now: datetime) -> Iterator[tuple[Sequ
             row.policy,
             row.requested_by or NONE,
         )
-        yield cells, row.message or NONE
+        yield cells, _message(row)
+
+
+def _message(row: HeldPodRow) -> str:
+    if row.allowed_at and row.state is PreparationState.READY:
+        return f"allowed at {row.allowed_at:%Y-%m-%dT%H:%M:%SZ}, and still there: something else refuses it"
+    return row.message or NONE
 
 
 def _is_shown(held: HeldPod, pod: str) -> bool:
@@ -70,4 +78,5 @@ def _row(policy: GuardPolicy, held: HeldPod) -> HeldPodRow:
         requested_by=held.requested_by,
         message=held.message,
         attempts=held.attempts,
+        allowed_at=held.allowed_at,
     )

@@ -151,6 +151,8 @@ class GuardedCluster(LabCluster):
 
     async def call(self, destination, body):
         """``WebhookCaller.call``: the guard's answer."""
+        if "/other?" in destination.url:
+            return WebhookReply(200, "application/json", json.dumps(self._answer_other(body)).encode())
         if "/uninstall?" in destination.url:
             answer = await self._uninstallation.answer(body, is_authenticated=True)
             return WebhookReply(200, "application/json", json.dumps(answer).encode())
@@ -161,6 +163,20 @@ class GuardedCluster(LabCluster):
             reason = answer["response"]["auditAnnotations"]["reason"]
             self.allowed.append((pod["metadata"]["name"], reason, self.database.is_safe(pod["metadata"]["uid"])))
         return WebhookReply(200, "application/json", json.dumps(answer).encode())
+
+    async def add_other_webhook(self):
+        """Another webhook for deletions and evictions of pods, which denies all of them while ``other_denies``."""
+        found = guard_webhook_configuration(url_client("https://policy.example/other"), failure_policy=FAIL)
+        await self.client.create(VALIDATING_WEBHOOKS, {**found, "metadata": {"name": "other"}})
+        self.other_denies = True
+
+    def _answer_other(self, body):
+        status = {"code": 403, "reason": "Forbidden", "message": "a backup runs"}
+        uid = json.loads(body)["request"]["uid"]
+        response = (
+            {"uid": uid, "allowed": False, "status": status} if self.other_denies else {"uid": uid, "allowed": True}
+        )
+        return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
 
     # -- looking -------------------------------------------------------------------------------------------------------
 

@@ -11,9 +11,12 @@ from msgspec.structs import replace
 
 from lastcall.aio import timeout
 from lastcall.errors import LastcallError
+from lastcall.guard.controller.allowance_memory import AllowanceMemory
 from lastcall.guard.controller.refusal_memory import Question, Refusal, RefusalMemory, read_question
 from lastcall.guard.decisions.exemptions import find_request_exemption
-from lastcall.guard.decisions.verdict import NOT_GUARDED, RemovalVerdict, judge_removal
+from lastcall.guard.decisions.hold_text import describe_other_refusal
+from lastcall.guard.decisions.request_record import record_other_refusal
+from lastcall.guard.decisions.verdict import NOT_GUARDED, READY, RemovalVerdict, judge_removal
 from lastcall.model.admission import Removal, Review, answer_review, parse_review
 from lastcall.model.guard_config import DEFAULTS, GuardConfig
 from lastcall.model.guard_facts import GuardFacts
@@ -51,6 +54,7 @@ class ReviewService:
         self._config = config
         self._told: dict[tuple[str, str], str] = {}
         self._refusals = RefusalMemory()
+        self._allowances = AllowanceMemory()
 
     async def answer(self, data: bytes, *, is_authenticated: bool = True) -> dict[str, Any]:
         """The AdmissionReview that answers the one in ``data``. InvalidInput if that is none.
@@ -139,6 +143,8 @@ class ReviewService:
             verdict = judge_removal(removal, facts, self._now())
         if is_authenticated and verdict.record and verdict.policy:
             await self._record(removal, facts, verdict.policy, verdict.record)
+        if is_authenticated and verdict.reason == READY and verdict.policy and not removal.is_dry_run:
+            return await self._note_allowance(removal, verdict, verdict.policy)
         return verdict
 
     async def _judge_unguarded(self, removal: Removal, remembered: RemovalVerdict) -> RemovalVerdict | None:
@@ -161,6 +167,21 @@ class ReviewService:
 
         await self._records.change_entry(policy, record.uid, change)
         self._facts.forget(policy.metadata.namespace)
+
+    async def _note_allowance(self, removal: Removal, verdict: RemovalVerdict, policy: GuardPolicy) -> RemovalVerdict:
+        """With a warning, and a record, if it was allowed before: then something else has refused it."""
+        now = self._now()
+        before = self._allowances.note(verdict.uid, now)
+        if before is None:
+            return verdict
+        try:
+            await self._records.change_entry(
+                policy, verdict.uid, lambda _, held: record_other_refusal(held, before, now)
+            )
+        except LastcallError as error:
+            log.warning("pod %s/%s: that it was refused is not recorded: %s", removal.namespace, removal.name, error)
+        warning = describe_other_refusal(f"{removal.namespace}/{removal.name}", before)
+        return replace(verdict, warnings=(*verdict.warnings, warning))
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock.wall(), UTC)

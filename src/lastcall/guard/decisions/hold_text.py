@@ -40,6 +40,12 @@ def describe_hold(
     return f"pod {pod.key} is held by GuardPolicy {policy.name}: {what}{figures}; see: {more}"
 
 
+def describe_other_refusal(name: str, allowed_at: datetime) -> str:
+    """The same about a pod that was allowed to go, and is asked for again."""
+    others = "another admission webhook, a PodDisruptionBudget or a precondition has refused it"
+    return f"pod {name} was allowed to go at {format_time(allowed_at)} and is still there: {others}"
+
+
 def _describe_beginning(policy: GuardPolicy, budget: str) -> str:
     if fault := find_fault(policy):
         return f"the guard cannot follow this policy: {plain_text(fault)[:MOST_MESSAGE]}"
@@ -76,19 +82,20 @@ def _describe_figures(held: HeldPod, policy: GuardPolicy) -> str:
     if held.percent is not None:
         parts.append(f"{held.percent} % done")
     if held.since:
-        parts.append(f"since {_format_time(held.since)}")
+        parts.append(f"since {format_time(held.since)}")
     if held.requested_by:
         parts.append(f"requested by {plain_text(held.requested_by)}")
     if held.eta_seconds is not None:
         parts.append(f"about {format_elapsed(held.eta_seconds)} left")
     limit = policy.spec.hold_limit_seconds
     if limit is not None and held.since and policy.spec.on_limit is HoldLimitAction.ALLOW:
-        parts.append(f"allowed at {_format_time(held.since + timedelta(seconds=limit))}")
+        parts.append(f"allowed at {format_time(held.since + timedelta(seconds=limit))}")
     elif limit is not None and held.since:
-        parts.append(f"limit {_format_time(held.since + timedelta(seconds=limit))}, held on after it")
+        parts.append(f"limit {format_time(held.since + timedelta(seconds=limit))}, held on after it")
     return f" ({', '.join(parts)})" if parts else ""
 
 
 @lru_cache(maxsize=256)  # the time since when a pod is held is in each of its refusals
-def _format_time(at: datetime) -> str:
+def format_time(at: datetime) -> str:
+    """UTC, to the second."""
     return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -115,6 +115,7 @@ def record_release(held: HeldPod, message: str, now: datetime) -> HeldPod:
         unreachable_since=None,
         next_attempt_at=None,
         released_at=now,
+        allowed_at=None,
         undo_requested_at=None,
     )
 

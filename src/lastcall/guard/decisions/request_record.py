@@ -57,6 +57,19 @@ def new_entry(
     )
 
 
+def record_other_refusal(held: HeldPod | None, allowed_at: datetime, now: datetime) -> HeldPod | None:
+    """The entry of a pod that was allowed to go and is asked for again; None if nothing has to be written.
+
+    Its preparation is kept for as long as somebody asks.
+    """
+    if held is None or held.state is not PreparationState.READY:
+        return None
+    is_due = held.last_request_at is None or now - held.last_request_at >= timedelta(seconds=REPEATED_SECONDS)
+    if held.allowed_at and not is_due:
+        return None
+    return msgspec.structs.replace(held, allowed_at=allowed_at, last_request_at=now)
+
+
 def _repeat_request(held: HeldPod, removal: Removal, now: datetime) -> HeldPod | None:
     """The last request counts. That of a workload's controller is not replaced by another's: it is nudged when ready."""
     by_controller = is_workload_controller(removal.user.username)

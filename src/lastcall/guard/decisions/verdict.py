@@ -18,6 +18,9 @@ from lastcall.model.pods import Pod
 NOT_GUARDED = "not-guarded"
 """The reason of an allowance: no policy guards the pod."""
 
+READY = "ready"
+"""The reason of an allowance: the application can do without the pod."""
+
 
 class RemovalVerdict(Facts, frozen=True):
     """The answer. ``reason`` is for the audit log; ``message`` says to a person why the pod is held."""
@@ -27,9 +30,11 @@ class RemovalVerdict(Facts, frozen=True):
     message: str = ""
     warnings: tuple[str, ...] = ()
     policy: GuardPolicy | None = None
-    """The policy that holds the pod."""
+    """The policy that holds the pod, or by which it is ready."""
     record: HeldPod | None = None
     """What has to be recorded in the policy's status before the answer; None for nothing."""
+    uid: str = ""
+    """The pod's, if it is allowed to go because it is ready."""
 
 
 def judge_removal(removal: Removal, facts: GuardFacts, now: datetime) -> RemovalVerdict:
@@ -55,7 +60,7 @@ def _judge_preparation(
         return RemovalVerdict(allowed=True, reason=limit, warnings=(*warnings, text))
     front = pods_in_front(pod, policy, facts)
     if held and not front and is_ready(held, facts, now):
-        return RemovalVerdict(allowed=True, reason="ready", warnings=warnings)
+        return RemovalVerdict(allowed=True, reason=READY, warnings=warnings, policy=policy, uid=held.uid)
     budget = _refusing_budget(removal, pod, facts)
     starts = not budget and not removal.is_dry_run
     return RemovalVerdict(

@@ -114,6 +114,65 @@ def test_an_eviction_of_another_pod_of_that_name_leaves_the_preparation_for_the_
     play_on_guarded_cluster(scene)
 
 
+# -- another webhook ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("evict", [False, True], ids=["delete", "evict"])
+def test_a_ready_pod_that_another_webhook_denies_stays_prepared_while_somebody_asks(evict):
+    """Even for longer than a silent request is kept."""
+
+    async def scene(cluster):
+        ask, done = (cluster.evict, 201) if evict else (cluster.remove, 200)
+        await evict_when_ready(cluster)
+        await cluster.add_other_webhook()
+        for _ in range(100):
+            code, said = await ask("ann")
+            assert (code, said["message"].rpartition(": ")[2]) == (403, "a backup runs")
+            assert cluster.allowed[-1] == ("db-0", "ready", True)
+            await cluster.clock.sleep(20)
+        assert cluster.entries()["db-0"]["state"] == "Ready"
+        assert cluster.entries()["db-0"]["allowedAt"], "which guard status tells"
+        cluster.other_denies = False
+        assert (await ask("ann"))[0] == done
+        assert cluster.database.calls == ["prepare"]
+        await cluster.until(lambda: cluster.entries()["db-0"]["state"] == "Released")
+        assert "allowedAt" not in cluster.entries()["db-0"]
+
+    play_on_guarded_cluster(scene)
+
+
+def test_what_another_webhook_denies_and_nobody_asks_for_again_is_undone():
+    async def scene(cluster):
+        await evict_when_ready(cluster)
+        await cluster.add_other_webhook()
+        assert (await cluster.evict("ann"))[0] == 403
+        await cluster.clock.sleep(1300)
+        assert cluster.database.calls == ["prepare", "cancel"]
+        assert cluster.entries().get("db-0", {"state": "Released"})["state"] == "Released"
+
+    play_on_guarded_cluster(scene)
+
+
+def test_a_controller_whose_deletion_another_webhook_denies_is_told_of_in_the_entry():
+    """The guard deletes for it, is denied, and tries again: later each time."""
+
+    async def scene(cluster):
+        controller = "system:serviceaccount:kube-system:statefulset-controller"
+        await cluster.add_other_webhook()
+        cluster.other_denies = False
+        spec = {"template": {"metadata": {"annotations": {"version": "2"}}}}
+        await cluster.client.patch(STATEFUL_SETS, "db", {"spec": spec}, namespace=SHOP)
+        cluster.other_denies = True
+        await cluster.until(lambda: cluster.entries().get("db-2", {}).get("requestedBy") == controller)
+        await cluster.until(lambda: cluster.entries()["db-2"].get("message", "").endswith(": a backup runs"))
+        assert cluster.entries()["db-2"]["state"] == "Ready"
+        cluster.other_denies = False
+        await cluster.until(lambda: cluster.entries()["db-2"]["state"] == "Released")
+        assert cluster.database.calls[:2] == ["prepare", "release"]
+
+    play_on_guarded_cluster(scene)
+
+
 # -- annotations -------------------------------------------------------------------------------------------------------
 
 
