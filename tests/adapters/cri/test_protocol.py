@@ -232,6 +232,57 @@ class TestLookAgain:
     async def test_none_if_nothing_of_it_runs(self, peer, runtime):
         assert await runtime.reread_pod(WEB) is None
 
+    async def test_pods_that_end_together_share_a_look(self, peer, runtime):
+        serve_pods(peer, "1", "2")
+        pods = [RunningPod(pod=WEB.pod, containers={}, sandbox=f"s-{number}") for number in range(9)]
+        seen = await asyncio.gather(*map(runtime.reread_pod, pods))
+        assert [now and now.containers for now in seen] == [None, {"main": "c-1"}, {"main": "c-2"}, *[None] * 6]
+        assert [request.filter.pod_sandbox_id for request in peer.asked["ListContainers"]] == [""]
+
+    async def test_a_look_that_has_begun_answers_nobody_who_asks_later(self, peer, runtime):
+        """It may not show what has been started since."""
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        async def answer(*_):
+            begun.set()
+            await go_on.wait()
+            return cri.ListContainersResponse()
+
+        peer.answers["ListContainers"] = answer
+        first = asyncio.ensure_future(runtime.reread_pod(WEB))
+        await begun.wait()
+        later = [asyncio.ensure_future(runtime.reread_pod(WEB)) for _ in range(3)]
+        await asyncio.sleep(0.05)
+        serve_pods(peer, "1")
+        go_on.set()
+        assert await first is None
+        assert [now.containers for now in await asyncio.gather(*later)] == [{"main": "c-1"}] * 3
+        assert len(peer.asked["ListContainers"]) == 2
+
+    async def test_a_look_that_fails_fails_for_all_who_share_it_and_for_nobody_else(self, peer, runtime):
+        peer.answers["ListContainers"] = answers_in_turn(
+            GRPCError(Status.UNAVAILABLE, "restarts"), cri.ListContainersResponse()
+        )
+        looks = [runtime.reread_pod(WEB) for _ in range(3)]
+        assert {type(seen) for seen in await asyncio.gather(*looks, return_exceptions=True)} == {Unavailable}
+        assert await runtime.reread_pod(WEB) is None
+
+    async def test_one_who_gives_up_takes_the_look_from_nobody(self, peer, runtime):
+        serve_pods(peer, "1")
+        going, waiting = (asyncio.ensure_future(runtime.reread_pod(WEB)) for _ in range(2))
+        await asyncio.sleep(0)
+        going.cancel()
+        assert (await waiting).containers == {"main": "c-1"}
+
+    async def test_a_look_under_way_ends_with_the_runtime(self, peer, runtime):
+        peer.answers["ListContainers"] = lambda *_: asyncio.sleep(1000)
+        looking = [asyncio.ensure_future(runtime.reread_pod(WEB)) for _ in range(2)]
+        await eventually(lambda: peer.asked["ListContainers"])
+        looking.append(asyncio.ensure_future(runtime.reread_pod(WEB)))
+        await asyncio.sleep(0)
+        await runtime.close()
+        assert {type(seen) for seen in await asyncio.gather(*looking, return_exceptions=True)} == {Unavailable}
+
 
 class TestHooks:
     async def test_a_hook_that_is_cut_off_is_called_off_at_the_runtime_too(self, peer, runtime):
@@ -320,6 +371,32 @@ class TestFreshness:
         runtime._mirror._good_until = 0.0  # long after
         with pytest.raises(Unavailable, match="restarts"):
             await runtime.list_pods()
+
+    async def test_while_containers_are_stopped_the_list_is_read_for_those_alone_who_need_it(self, peer, runtime):
+        self.broadcasting(peer)
+        serve_pods(peer, "one")
+        await runtime.open()
+        await eventually(lambda: len(peer.asked["GetContainerEvents"]) == 1)
+        over = asyncio.Event()
+
+        async def answer(*_):
+            await over.wait()
+            return cri.StopContainerResponse()
+
+        peer.answers["StopContainer"] = answer
+        assert self.names(await runtime.list_pods()) == ["one"]
+        stopping = asyncio.ensure_future(runtime.stop_container("c-one", 60))
+        await eventually(lambda: peer.asked["StopContainer"])
+        serve_pods(peer, "two")
+        assert self.names(await runtime.refresh_pods()) == ["two"]
+        asked = len(peer.asked["ListPodSandbox"])
+        await peer.events.put(cri.ContainerEventResponse(container_id="c-two"))
+        await asyncio.sleep(0.2)
+        assert len(peer.asked["ListPodSandbox"]) == asked
+        serve_pods(peer, "three")
+        over.set()
+        await stopping
+        await self.eventually_listed(runtime, ["three"])
 
     async def test_an_annotation_that_makes_no_sense_is_told_once(self, peer, runtime, caplog):
         container = cri.Container(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from lastcall.adapters.cri.api import api_pb2 as cri
 from lastcall.adapters.cri.connection import CriConnection
 from lastcall.adapters.cri.pod_listing import join_pods
+from lastcall.adapters.cri.sandbox_looks import SandboxLooks
 from lastcall.adapters.cri.spec_sources import SpecSources
 from lastcall.aio import OrderedTaskGroup, wait_first
 from lastcall.errors import Unavailable
@@ -28,10 +29,20 @@ _RETRY = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 class PodCache:
-    """The pods as of the last refresh. ``sources`` is called at every refresh."""
+    """The pods as of the last refresh. ``sources`` is called at every refresh.
+
+    While ``is_busy`` there is no refresh in the background: the runtime's time is for others. A shutdown lists the pods
+    itself, every two seconds and at the end of each phase, which refreshes the copy too.
+    """
 
     def __init__(
-        self, connection: CriConnection, clock: Clock, *, sources: Callable[[], SpecSources], node_name: str
+        self,
+        connection: CriConnection,
+        clock: Clock,
+        *,
+        sources: Callable[[], SpecSources],
+        node_name: str,
+        is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self._connection = connection
         self._clock = clock
@@ -42,6 +53,8 @@ class PodCache:
         self._changed = asyncio.Event()
         self._tasks = OrderedTaskGroup()
         self._told: frozenset[str] = frozenset()
+        self._looks = SandboxLooks(connection)
+        self._is_busy = is_busy
 
     def start(self) -> None:
         """Starts the background refresh. The first one follows at once, so that a shutdown need not do it."""
@@ -56,6 +69,10 @@ class PodCache:
     async def stop(self) -> None:
         """Ends the background refresh."""
         await self._tasks.cancel()
+
+    async def wait_for_looks(self) -> None:
+        """Waits for what ``find_pod`` has asked the runtime; call it when the connection is closed."""
+        await self._looks.wait_until_over()
 
     async def pods(self) -> Sequence[RunningPod]:
         """Returns the copy at once; reads if it is not refreshed, or if the runtime has not answered for long."""
@@ -78,9 +95,7 @@ class PodCache:
 
         Raises Unavailable.
         """
-        running = cri.ContainerStateValue(state=cri.CONTAINER_RUNNING)
-        inside = cri.ListContainersRequest(filter=cri.ContainerFilter(pod_sandbox_id=sandbox, state=running))
-        containers = (await self._connection.call("ListContainers", inside)).containers
+        containers = await self._looks.running_containers(sandbox)
         if not containers:
             return None
         this = cri.ListPodSandboxRequest(filter=cri.PodSandboxFilter(id=sandbox))
@@ -99,7 +114,10 @@ class PodCache:
             await wait_first(self._changed.wait(), self._clock.sleep(POLL))
             if self._changed.is_set():
                 await self._clock.sleep(SETTLE)
-                self._changed.clear()
+            if self._is_busy():
+                self._changed.set()
+                continue
+            self._changed.clear()
             try:
                 await self.list_pods()
             except Unavailable as error:

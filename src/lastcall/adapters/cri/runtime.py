@@ -56,7 +56,9 @@ class CriRuntime:
         self.connection = CriConnection(endpoint)
         self._own_pod = own_pod
         self._clock = clock
-        self._mirror = PodCache(self.connection, clock, sources=sources, node_name=node_name)
+        self._mirror = PodCache(
+            self.connection, clock, sources=sources, node_name=node_name, is_busy=lambda: self._stopping > 0
+        )
         self._ended: set[str] = set()
         self._proof = StopProof()
         self._asked = -math.inf
@@ -75,6 +77,7 @@ class CriRuntime:
             await self._mirror.stop()
         finally:
             self.connection.close()
+            await self._mirror.wait_for_looks()
 
     async def list_pods(self) -> Sequence[RunningPod]:
         """The pods as of the last event; if several listeners cannot get events, of the last ten seconds."""
