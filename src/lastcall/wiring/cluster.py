@@ -1,5 +1,6 @@
 """Connects the agent to the objects of its node at the API server."""
 
+import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable
@@ -17,6 +18,7 @@ from lastcall.adapters.kube.pod_endpoints import KubePodEndpoints
 from lastcall.adapters.kube.pod_owners import KubePodOwners
 from lastcall.adapters.kube.proxy_metrics import KubeProxyMetrics
 from lastcall.adapters.systemd.host_unmount import HostUnmount
+from lastcall.aio import cancel_and_wait
 from lastcall.errors import LastcallError
 from lastcall.graceful.cluster.cluster_node_face import ClusterNodeFace
 from lastcall.model.pods import Pod
@@ -49,6 +51,8 @@ async def cluster_node_face(
         if own := _own_access(clock, kubeconfig, in_cluster=in_cluster):
             http = HttpsTransport(own.endpoint, own.credentials)
             opened.callback(http.close)
+            preparing = asyncio.create_task(http.prepare(), name="TLS of the agent's own identity")
+            opened.push_async_callback(cancel_and_wait, preparing)
             own_client = Client(http, manager="lastcall-agent")
             reader = lambda: own_client  # noqa: E731 - as ``client``
         face = ClusterNodeFace(

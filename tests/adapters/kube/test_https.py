@@ -8,6 +8,7 @@ import pytest
 from support.kube.raw_http import OK, always, get, talking
 
 from lastcall import errors
+from lastcall.adapters.kube import https_transport
 from lastcall.adapters.kube.credentials import Credential
 from lastcall.adapters.kube.https_transport import TransportLimits
 from lastcall_lab.apiserver.authentication import certificates
@@ -107,6 +108,29 @@ async def test_a_client_certificate_is_shown_and_a_new_one_from_then_on(authorit
         for _ in range(3):
             await get(client)
         assert (shown, counted.connections) == (["one", "one", "two"], 2)
+
+
+async def test_what_is_prepared_need_not_be_made_for_the_first_request(authority, tmp_path, monkeypatch):
+    server = certificates.server_certificate("s", ["127.0.0.1"], authority, now=time.time())
+    mine, tls = authority.certificate.decode(), serving(server, tmp_path)
+    async with talking(always(OK), tls=tls, authority=mine) as (client, counted):
+        await client.prepare()
+        assert counted.connections == 0, "no connection that the server would have to keep"
+        monkeypatch.setattr(https_transport.tls, "client_context", None)
+        assert (await get(client)).body == b"ok"
+
+
+async def test_a_credential_that_cannot_be_prepared_is_reported_by_the_first_request(authority, tmp_path):
+    server = certificates.server_certificate("s", ["127.0.0.1"], authority, now=time.time())
+
+    class Missing:
+        async def current_credential(self):
+            raise errors.Unavailable("no token yet")
+
+    async with talking(always(OK), tls=serving(server, tmp_path), credential=Missing()) as (client, _):
+        await client.prepare()
+        with pytest.raises(errors.Unavailable, match="no token yet"):
+            await get(client)
 
 
 def test_what_is_no_certificate_is_told():

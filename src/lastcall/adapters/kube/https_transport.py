@@ -13,7 +13,7 @@ from lastcall.adapters.kube.endpoint import ServerEndpoint, TransportLimits
 from lastcall.adapters.kube.http_connection import HttpConnection
 from lastcall.adapters.kube.transport import ApiResponse
 from lastcall.aio import timeout
-from lastcall.errors import InvalidInput, Unavailable
+from lastcall.errors import InvalidInput, LastcallError, Unavailable
 
 __all__ = ["HttpsTransport", "ServerEndpoint", "TransportLimits"]
 
@@ -38,6 +38,11 @@ class HttpsTransport:
         self.urgent = _UrgentTransport(self, self._reserved)
         self._shown: tuple[str, str] | None = None
         self._context: ssl.SSLContext | None = None
+
+    async def prepare(self) -> None:
+        """Reads the credential and makes the TLS context of it, so that a first request need not; that one reports errors."""
+        with contextlib.suppress(LastcallError):
+            self._use_certificate(await self._credentials.current_credential())
 
     async def request(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, stream: bool = False
