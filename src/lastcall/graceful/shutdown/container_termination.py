@@ -5,13 +5,14 @@ sidecars after them, in the reverse of their start order (KEP-753). The sidecars
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lastcall.aio import OrderedTaskGroup, cancel_and_wait, wait_all, wait_any, wait_first
 from lastcall.errors import LastcallError, Unavailable
 from lastcall.graceful.planning.time_windows import was_killed
 from lastcall.graceful.shutdown.adjustable_window import AdjustableWindow
+from lastcall.graceful.shutdown.pod_announcement import PodAnnouncement
 from lastcall.model.pods import Container, LifecycleHandler, list_sidecars
 from lastcall.model.shutdown import (
     ContainerEnded,
@@ -35,9 +36,9 @@ FORGET_SECONDS = 2.0
 
 
 class ContainersTermination:
-    """The termination of the containers in ``live``; SIGTERM waits for ``traffic`` to be done.
+    """The termination of the containers in ``live``; SIGTERM waits for the ``announcement``, if there is one.
 
-    After a hook it waits for ``announce_again`` too, if ``traffic`` was done before the hook's end.
+    It is announced again after a hook that ran longer than the announcement.
     ``before`` holds, per container, the steps that were taken already, in CLOCK_BOOTTIME seconds.
     """
 
@@ -49,17 +50,13 @@ class ContainersTermination:
         runtime: PodRuntime,
         clock: Clock,
         tell: Tell,
-        traffic: "asyncio.Future[bool] | None" = None,
-        announce_again: Callable[[], Awaitable[bool]] | None = None,
-        is_spared: Callable[[], bool] = lambda: False,
+        announcement: PodAnnouncement | None = None,
         before: Iterable[ContainerRecord] = (),
     ) -> None:
         self.live = live
-        self._traffic = traffic
-        self._announce_again = announce_again
-        self._is_spared = is_spared
+        self._announcement = announcement
         self.was_spared = False
-        """Whether a container was left alone, as ``is_spared`` said after the wait for ``traffic``."""
+        """Whether a container was left alone: the shutdown was cancelled during the announcement."""
         self._time = time
         self._runtime = runtime
         self._clock = clock
@@ -115,15 +112,16 @@ class ContainersTermination:
 
     async def _terminate_container(self, container: Container, after: "tuple[asyncio.Future[Any], ...]") -> None:
         has_run = await self._run_hook(container)
-        if self._traffic and not self._traffic.done():
-            after = (*after, self._traffic)
-        elif has_run and self._announce_again:
-            await self._wait_for_traffic_again(self._announce_again())
+        announcement = self._announcement
+        if announcement and announcement.under_way:
+            after = (*after, announcement.under_way)
+        elif has_run and announcement:
+            await self._wait_for_traffic_again(announcement)
         if after:
             await self._wait_for_turn(after)
         if seconds := self._runtime.reserve_stop():
             await self._clock.sleep(seconds)
-        if after and self._is_spared():
+        if after and announcement and announcement.spares_pod():
             self.was_spared = True
             return
         await self._stop_container(container)
@@ -171,9 +169,9 @@ class ContainersTermination:
         finally:
             await cancel_and_wait(alarm, turn)
 
-    async def _wait_for_traffic_again(self, announcement: Awaitable[bool]) -> None:
+    async def _wait_for_traffic_again(self, announcement: PodAnnouncement) -> None:
         """Somebody may have started a kubelet during the hook, which has made the pod ready again."""
-        again = asyncio.ensure_future(announcement)
+        again = asyncio.ensure_future(announcement.announce())
         try:
             await self._wait_for_turn((again,))
         finally:

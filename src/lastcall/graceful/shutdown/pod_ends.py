@@ -23,11 +23,19 @@ from lastcall.graceful.shutdown.roster import Roster
 from lastcall.graceful.shutdown.shutdown_notes import ShutdownNotes
 from lastcall.graceful.shutdown.users_wait import wait_for_users
 from lastcall.model.pods import asked_grace
-from lastcall.model.shutdown import JournalEvent, PodEnded, PodOutcome, PodRecord, ShutdownMode
+from lastcall.model.shutdown import (
+    ContainerSignalled,
+    HookStarted,
+    JournalEvent,
+    PodEnded,
+    PodOutcome,
+    PodRecord,
+    ShutdownMode,
+)
 from lastcall.ports.node import Clock, NodeFace, PodRuntime, RunningPod
 
-_ROUNDS_TO_SIGTERM = 2
-"""Rounds of the event loop in which a pod that waits for nothing is announced and gets its SIGTERM."""
+FIRST_STEP_SECONDS = 0.001
+"""How long the other pods of a phase wait for the first step of one of them, which may itself have to wait, in seconds."""
 
 SANDBOX_DELAY = 1.0
 """How long the teardown of a sandbox leaves the runtime to what the machine waits for, in seconds."""
@@ -71,6 +79,8 @@ class PodEnds:
         self._times: dict[str, AdjustableWindow] = {}
         self._is_released = asyncio.Event()
         self._left = Signal()
+        self._stepped = Signal()
+        """Set when a container gets its hook or a signal, or when nothing is done to a pod any more."""
         self._called_off = False
 
     @property
@@ -83,14 +93,14 @@ class PodEnds:
     async def begin_pods(self, waiting: Sequence[RunningPod], index: int, time: PhaseTime, begun: float) -> None:
         """Begins pods of the phase ``index``, whose windows are counted from ``begun``.
 
-        The first pod gets its SIGTERM before the others have their lines in the journal. All count as begun by then:
-        one that serves others waits for them.
+        The first pod gets its hook or its SIGTERM before the others have their lines in the journal. All count as begun
+        by then: one that serves others waits for them.
         """
         terminations = [self._prepare_termination(live, index, time, begun) for live in waiting]
+        stepped = self._stepped.next()
         for number, start in enumerate(terminations):
             if number == 1:
-                for _ in range(_ROUNDS_TO_SIGTERM):
-                    await self._clock.sleep(0)
+                await wait_first(stepped, self._clock.sleep(FIRST_STEP_SECONDS))
             start()
 
     def _prepare_termination(self, live: RunningPod, index: int, time: PhaseTime, begun: float) -> Callable[[], None]:
@@ -201,6 +211,7 @@ class PodEnds:
                 self._roster.mark_done(uid)
             self._changed()
             self._left.set()
+            self._stepped.set()
 
     def _make_termination(self, live: RunningPod, time: AdjustableWindow, record: PodRecord | None) -> PodTermination:
         return PodTermination(
@@ -209,7 +220,7 @@ class PodEnds:
             runtime=self._runtime,
             node=self._node,
             clock=self._clock,
-            tell=self._tell,
+            tell=self._tell_step,
             called_off=lambda: self._called_off,
             before=record.containers if record else (),
         )
@@ -252,6 +263,11 @@ class PodEnds:
     def _is_latest_task(self, uid: str) -> bool:
         """Whether this task is the pod's latest termination: an older one must not change the newer one's state."""
         return self._tasks[uid] is asyncio.current_task()
+
+    def _tell_step(self, event: JournalEvent) -> None:
+        self._tell(event)
+        if isinstance(event, HookStarted | ContainerSignalled):
+            self._stepped.set()
 
     def _tell_all(self, *events: JournalEvent) -> None:
         for event in events:

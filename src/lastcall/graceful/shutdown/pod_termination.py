@@ -10,15 +10,14 @@ from lastcall.errors import LastcallError, Unavailable
 from lastcall.graceful.planning.time_windows import was_killed
 from lastcall.graceful.shutdown.adjustable_window import AdjustableWindow
 from lastcall.graceful.shutdown.container_termination import ContainersTermination, Tell
+from lastcall.graceful.shutdown.pod_announcement import PodAnnouncement
 from lastcall.graceful.shutdown.resumption import replay_events
-from lastcall.model.own_pods import serves_other_pods
 from lastcall.model.pods import DEFAULT_GRACE, ObjectMetadata, Pod, asked_grace, pod_priority
 from lastcall.model.shutdown import (
     ContainerRecord,
     ContainerSignalled,
     HookStarted,
     JournalEvent,
-    NoteWritten,
     PodEnded,
     PodOutcome,
     PodRecord,
@@ -67,7 +66,15 @@ class PodTermination:
         self._tell = tell
         self._called_off = called_off
         self._before = tuple(before)
-        self._is_touched = any(one.hook_started is not None or one.term is not None for one in self._before)
+        self._announcement = PodAnnouncement(
+            live,
+            time,
+            node=node,
+            clock=clock,
+            tell=tell,
+            called_off=called_off,
+            is_touched=any(one.hook_started is not None or one.term is not None for one in self._before),
+        )
         self._over: set[str] = set()
         self._killed = False
         self._codes: dict[str, int | None] = {}
@@ -86,7 +93,7 @@ class PodTermination:
         The initial list may be seconds old. A container that the kubelet has started since, as a replacement or after
         an init container, also gets its hook, its SIGTERM and the rest of the pod's time.
         """
-        traffic = asyncio.ensure_future(self._announce_pod())
+        self._announcement.start()
         try:
             await self._clock.sleep(0)  # with nothing to wait for it is done now, and SIGTERM needs no further turn
             now: RunningPod | None = await self._reread_with_sidecars()
@@ -98,9 +105,7 @@ class PodTermination:
                     runtime=self._runtime,
                     clock=self._clock,
                     tell=self._record_step,
-                    traffic=traffic,
-                    announce_again=self._announce_pod,
-                    is_spared=lambda: self._may_be_spared(traffic),
+                    announcement=self._announcement,
                     before=before,
                 )
                 await end.run()
@@ -111,18 +116,15 @@ class PodTermination:
                 self._codes |= end.codes
                 now, before = await self._find_restarted(), ()
         finally:
-            await cancel_and_wait(traffic)
+            await self._announcement.cancel()
         outcome = PodOutcome.KILLED if self._killed else PodOutcome.GRACEFUL
         self._tell(PodEnded(at=self._clock.boottime(), uid=self._live.pod.metadata.uid, outcome=outcome))
         return True
 
     def _record_step(self, event: JournalEvent) -> None:
-        self._is_touched = self._is_touched or isinstance(event, HookStarted | ContainerSignalled)
+        if isinstance(event, HookStarted | ContainerSignalled):
+            self._announcement.mark_touched()
         self._tell(event)
-
-    def _may_be_spared(self, traffic: "asyncio.Future[bool]") -> bool:
-        is_announced = traffic.done() and not traffic.cancelled() and traffic.result()
-        return is_announced and self._called_off() and not self._is_touched
 
     async def tear_down_sandbox(self) -> None:
         """Tears the sandbox down, and retries while the runtime is unavailable.
@@ -142,20 +144,6 @@ class PodTermination:
         """Reports the pod's end to the node; returns when the last status is written."""
         if await self._node.report_pod_ended(self._live, self._codes):
             self._tell(PodUnmounted(at=self._clock.boottime(), uid=self._live.pod.metadata.uid))
-
-    async def _announce_pod(self) -> bool:
-        """As ``NodeFace.begin_pod``; a failure is recorded, and the pod gets SIGTERM without further wait.
-
-        A CSI driver may wait for volumes for as long as SIGTERM can wait.
-        """
-        window = self._time.window
-        until = window.sigterm_deadline if serves_other_pods(self._live.pod) else window.traffic_deadline
-        try:
-            return await self._node.begin_pod(self._live, window.grace, until)
-        except Exception as error:
-            text = f"{self._live.pod.key} is not announced: {type(error).__name__}: {error}"
-            self._tell(NoteWritten(at=self._clock.boottime(), text=text))
-            return False
 
     async def _reread_with_sidecars(self) -> RunningPod:
         """The pod as it is now, if it has sidecars: a container that began after the list must not outlive them.

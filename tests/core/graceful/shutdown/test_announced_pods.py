@@ -4,6 +4,7 @@ import pytest
 from support.agents.shutdown_run import Shutdown
 from support.agents.virtual_parts import phases, pod
 
+from lastcall.graceful.shutdown.pod_ends import FIRST_STEP_SECONDS
 from lastcall.graceful.shutdown.run import EXPECT_AFTER_SECONDS
 from lastcall.model.shutdown import HookStarted, NoteWritten, PodEnded, ShutdownMode
 from lastcall_lab.fakes.actor_runtime import ContainerScript
@@ -83,3 +84,10 @@ def test_a_pod_that_gets_traffic_again_during_its_hook_waits_again_within_the_sa
 
     shutdown = Shutdown(TWO, [(pod("web", hook=hook), None)], traffic={}, until=serve_again)
     assert [d.at for d in shutdown.deliveries("TERM")] == [pytest.approx(term, abs=0.02)]
+
+
+def test_the_other_pods_of_a_phase_hardly_wait_for_one_whose_traffic_has_to_turn_away():
+    pods = [(pod(name, uid=name), None) for name in ("a", "b")]
+    shutdown = Shutdown(phases((0, 20)), pods, traffic={"a": 0.5})
+    sent = {delivery.uid: delivery.at for delivery in shutdown.deliveries("TERM")}
+    assert sent == {"a": 0.5, "b": FIRST_STEP_SECONDS}
