@@ -74,7 +74,7 @@ class KubeNodeOwnership:
                 for namespace in tuple(namespaces):
                     try:
                         owner = await self._take_one(_Place(node, namespace))
-                    except ApiNotPermitted as error:
+                    except (ApiNotPermitted, NotFound) as error:
                         namespaces.remove(namespace)
                         warnings.append(_missing_text(namespace, error))
                         continue
@@ -138,15 +138,20 @@ class KubeNodeOwnership:
                 return
 
     async def _find_namespaces(self) -> tuple[list[str], list[str]]:
-        """The namespaces that exist; a cluster without lastcall's records no ownership."""
+        """The namespaces that exist; a cluster without lastcall's records no ownership.
+
+        Who may not ask for namespaces may still have rights to Leases in lastcall's.
+        """
         found, warnings = [], []
         for name in self._namespaces:
             try:
                 await self._client.get(_NAMESPACES, name)
                 found.append(name)
-            except (NotFound, ApiNotPermitted) as error:
+            except NotFound as error:
                 if name == DRAINS_NAMESPACE:
                     warnings.append(_missing_text(name, error))
+            except ApiNotPermitted:
+                found += [name] if name == DRAINS_NAMESPACE else []
         return found, warnings
 
     async def _take_one(self, place: _Place) -> NodeOwner | None:
@@ -198,7 +203,7 @@ class KubeNodeOwnership:
             return _owner(place, now)
 
     async def _write(self, place: _Place, before: NodeLease | None) -> bool:
-        """Whether the Lease is ours now; False if it has changed since it was read."""
+        """Whether the Lease is ours now; False if it has changed since it was read. NotFound: there is no namespace."""
         node, namespace = place
         wanted = claim_object(node, self._claim, before, node_uid=self._uids[node], wall=self._clock.wall())
         try:
@@ -206,7 +211,11 @@ class KubeNodeOwnership:
                 self._held[place] = await self._client.create(_LEASES, wanted, namespace=namespace)
             else:
                 self._held[place] = await self._client.update(_LEASES, lease_name(node), wanted, namespace=namespace)
-        except (Conflict, AlreadyExists, NotFound):
+        except (Conflict, AlreadyExists):
+            return False
+        except NotFound:
+            if before is None:
+                raise
             return False
         return True
 

@@ -40,6 +40,8 @@ class DrainCourse(Facts, frozen=True):
     """What is known of the budgets of refused pods, by uid; one that is missing is not known."""
     asked: frozenset[str] = frozenset()
     deadline: float | None = None
+    watched_since: float | None = None
+    """When the watch began, that tells which pods there are."""
     spent: float = 0.0
     """Seconds of the time that earlier runs have used up."""
 

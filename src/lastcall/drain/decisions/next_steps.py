@@ -27,8 +27,14 @@ MOST_REQUESTS = 48
 """So many requests for pods are under way at once."""
 
 
+LIST_PATIENCE = 30.0
+"""Seconds for the first lists of the watch, though the time is over."""
+
+
 def decide_steps(course: DrainCourse, now: float) -> DrainDecision:
     """The next steps."""
+    if all(one.outcome for one in course.nodes):
+        return DrainDecision(is_over=True)
     able = sorted(one.name for one in course.nodes if not one.trouble)
     if not able and course.pods is None:
         return _finish_nodes(course, ())
@@ -49,13 +55,19 @@ def decide_steps(course: DrainCourse, now: float) -> DrainDecision:
 
 
 def _wait_for_pods(course: DrainCourse, now: float) -> DrainDecision:
-    """The watch has not told which pods there are; when the time is over, the nodes are given up."""
-    if course.deadline is None or now < course.deadline:
-        return DrainDecision(wake_at=course.deadline)
+    """The watch has not told which pods there are; when the time is over, the nodes are given up.
+
+    The time may be over before this run has begun: earlier runs count.
+    """
+    end = None
+    if course.deadline is not None and course.watched_since is not None:
+        end = max(course.deadline, course.watched_since + LIST_PATIENCE)
+    if end is None or now < end:
+        return DrainDecision(wake_at=end)
     why = f"{describe_global_timeout(course)}; its pods could not be listed"
     left = [node.name for node in course.nodes if node.outcome is None]
     steps = tuple(FinishNode(node=name, outcome=NodeOutcome.FAILED, why=why) for name in left)
-    return DrainDecision(steps=steps, is_over=not left)
+    return DrainDecision(steps=steps)
 
 
 def _finish_nodes(course: DrainCourse, pods: Sequence[PodProgress], *, wake_at: float | None = None) -> DrainDecision:
@@ -67,8 +79,7 @@ def _finish_nodes(course: DrainCourse, pods: Sequence[PodProgress], *, wake_at: 
         for node in course.nodes
         if node.outcome is None and all(node.trouble or course.is_settled(pod) for pod in of_nodes[node.name])
     ]
-    is_over = not steps and all(node.outcome for node in course.nodes)
-    return DrainDecision(steps=tuple(steps), wake_at=None if is_over else wake_at, is_over=is_over)
+    return DrainDecision(steps=tuple(steps), wake_at=wake_at)
 
 
 def _finish_node(node: NodeProgress, pods: Sequence[PodProgress]) -> FinishNode:

@@ -276,6 +276,7 @@ class DrainRun:
     def _begin(self) -> None:
         """The watch begins after the cordons, so that its lists have every pod, and every Node as it was cordoned."""
         self._watching = asyncio.create_task(self._watch(), name="watch the nodes")
+        self.course = replace(self.course, watched_since=self._clock.boottime())
         if self.course.limits.timeout:
             spent = self._seconds_before()
             self.course = replace(self.course, deadline=self._begun + self.course.limits.timeout - spent, spent=spent)

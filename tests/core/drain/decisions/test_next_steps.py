@@ -154,7 +154,14 @@ TABLE = {
         course(pod("a"), is_sure=False, limits=FORCE, deadline=NOW - 60),
         ["fail a"],
     ),
-    "the time is over, and their pods are not known": (course(chosen=None, limits=STOP, **OVER), ["failed n1"]),
+    "the time is over, and their pods are not known": (
+        course(chosen=None, limits=STOP, watched_since=NOW - 30, **OVER),
+        ["failed n1"],
+    ),
+    "the time was over before their pods can be known": (
+        course(chosen=None, limits=STOP, watched_since=NOW - 1, **OVER),
+        [],
+    ),
     "stop": (course(pod("a"), pod("b"), seen={"a": STAYS, "b": ENDS}, limits=STOP, **OVER), ["fail a", "fail b"]),
     "delete": (course(pod("a", retry_at=NOW + 4, **REFUSED), limits=DELETE, **OVER), ["delete a None forced"]),
     "delete waits for its end": (course(pod("a"), seen={"a": ENDS}, limits=DELETE, **OVER), []),

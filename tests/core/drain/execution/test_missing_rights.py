@@ -7,6 +7,7 @@ from lastcall import errors
 from lastcall.adapters.kube.resources import BUDGETS
 from lastcall.errors import ApiNotPermitted
 from lastcall.model.drain_limits import TimeoutPolicy
+from lastcall.names import DRAINS_NAMESPACE
 from lastcall_lab.simulation.drains.taken_rights import RightsTransport, TakenRights
 
 NECESSARY = (
@@ -73,6 +74,26 @@ async def test_from_the_beginning(world, right):
     asks = right not in NECESSARY or right == "watch pods"
     assert world.on("n1") == ([] if asks else left), "without the watch it does not hear that they are gone"
     assert world.leases() == (["node-n1"] if right == "delete leases" else [])
+
+
+@in_world()
+async def test_without_the_right_to_namespaces_the_lease_is_held_if_there_is_its_namespace(world):
+    await world.deploy(replicas=3, budget=0)
+    run, rights = await drain_without(world, "get namespaces")
+    rights.take("get namespaces")
+    async with world.running(run):
+        await world.until(lambda: run.recorder.of("refused"))
+        assert world.leases() == ["node-n1"]
+    assert run.recorder.of("warn") == []
+
+    async def missing(method, target):
+        if method == "POST" and "/leases" in target:
+            raise errors.NotFound(f'namespaces "{DRAINS_NAMESPACE}" not found', code=404)
+
+    again = await world.drain("n1", timeout=50)
+    again.transport.trouble = missing
+    await again.run()
+    assert again.recorder.of("warn")[0].endswith(f"mend: kubectl create namespace {DRAINS_NAMESPACE}")
 
 
 @in_world()
