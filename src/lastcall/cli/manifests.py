@@ -184,8 +184,8 @@ def guard_command(
 def guard_namespace_command(*, namespace: str) -> None:
     """What makes NAMESPACE a guarded one: its label, and the guard's rights in it.
 
-    The rights are to read the Secrets that GuardPolicies name, to run the commands of the providers exec and rabbitmq, and
-    to delete pods that are ready.
+    The rights are to read the Secrets that GuardPolicies name, to run the commands of the providers exec and rabbitmq, to
+    say in the status of a pod how far it is, and to delete pods that are ready.
     """
     from lastcall.manifests.guard import guarded_namespace_objects
     from lastcall.manifests.yaml_output import to_yaml

@@ -45,7 +45,7 @@ HERE = Path(__file__).parent
 RATE = 40.0
 """Requests per second."""
 PATIENCE = 240.0
-"""Seconds after which the demo counts as hung, even on a very busy machine; it usually takes a minute."""
+"""Seconds after which the demo counts as hung, even on a very busy machine; it usually takes two minutes."""
 
 
 class ClusterDemo:
