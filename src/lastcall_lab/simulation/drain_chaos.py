@@ -64,7 +64,7 @@ _GUARDS = {
 }
 """The same where there are guards."""
 
-VERBS = (Verb.LASTCALL_DRAIN, *_DRAIN, *_MACHINES, *_WEATHER, *_GUARDS)
+VERBS = (Verb.LASTCALL_DRAIN, Verb.TAKE_RIGHT, *_DRAIN, *_MACHINES, *_WEATHER, *_GUARDS, Verb.APPS_LIE)
 """All that can happen."""
 
 _AMOUNTS = {
@@ -81,6 +81,32 @@ _GUARDED = 0.16
 """The part of stories that have guards."""
 _SURGING = 0.12
 """The part in which a budget demands all pods of a workload, and drains may give it one more."""
+_LYING = 0.3
+"""The part of those with guards in which applications lie."""
+_DENIED = 0.2
+"""The part in which drains lose a right, for a time or for good."""
+_RIGHTS = (
+    "create pods/eviction",
+    "delete pods",
+    "get nodes",
+    "patch nodes",
+    "patch nodes/status",
+    "list nodes",
+    "watch nodes",
+    "list pods",
+    "watch pods",
+    "list poddisruptionbudgets",
+    "watch poddisruptionbudgets",
+    "get leases",
+    "create leases",
+    "update leases",
+    "delete leases",
+    "get namespaces",
+    "create events",
+    "get deployments",
+    "patch deployments",
+)
+"""Those of ``lastcall-drainer`` that a drain needs after its plan, and two of ``--surge``."""
 _SILENT = (Verb.WATCH_SILENT, Verb.ANSWERS_LOST)
 _LASTS = (1.0, 5.0, 25.0)
 
@@ -98,6 +124,8 @@ def generate_scenario(seed: int) -> Scenario:
         guard = GuardSettings(replicas=guarding.choice((1, 1, 2)), failure_policy=guarding.choice((FAIL, FAIL, IGNORE)))
         workloads = (_random_guarded_workload(guarding), *workloads[1:])
         faults += [_random_guard_fault(guarding, guarding.choice(drains)) for _ in range(guarding.choice((0, 1, 2)))]
+        faults += _random_lies(random_of(str(seed), "lies"), drains)
+    faults += _random_denials(random_of(str(seed), "rights"), drains)
     surging = random_of(str(seed), "surges")
     if guard is None and surging.random() < _SURGING:
         web = replace(workloads[0], max_unavailable="", min_available=str(workloads[0].replicas))
@@ -167,6 +195,24 @@ def _random_guard_fault(random: Random, near: ScenarioEvent) -> ScenarioEvent:
         amount = float(random.randint(1, 300))
     lasts = None if verb in _AT_ONCE else random.choice(_LASTS)
     return ScenarioEvent(at=at, verb=verb, lasts=lasts, amount=amount)
+
+
+def _random_lies(random: Random, drains: Sequence[ScenarioEvent]) -> list[ScenarioEvent]:
+    if random.random() >= _LYING:
+        return []
+    near = random.choice(drains)
+    at = max(0.5, _random_time(random, near.at - 5.0, near.at + 30.0))
+    return [ScenarioEvent(at=at, verb=Verb.APPS_LIE, lasts=random.choice(_LASTS))]
+
+
+def _random_denials(random: Random, drains: Sequence[ScenarioEvent]) -> list[ScenarioEvent]:
+    """From the beginning of a drain, or in its middle."""
+    if random.random() >= _DENIED:
+        return []
+    near = random.choice(drains)
+    at = _random_time(random, *random.choice(((near.at, near.at + 0.5), (near.at, near.at + 25.0))))
+    lasts = random.choice((*_LASTS, None))
+    return [ScenarioEvent(at=at, verb=Verb.TAKE_RIGHT, right=random.choice(_RIGHTS), lasts=lasts)]
 
 
 def _random_drains(random: Random, names: Sequence[str]) -> list[ScenarioEvent]:

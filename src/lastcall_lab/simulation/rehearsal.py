@@ -12,7 +12,7 @@ from lastcall.errors import LastcallError
 from lastcall.model.shutdown import PhasePlan
 from lastcall_lab import virtual
 from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode
-from lastcall_lab.simulation import foreign_fields, leftover_surges, unfinished_work
+from lastcall_lab.simulation import foreign_fields, leftover_drains, unfinished_work
 from lastcall_lab.simulation.actions.table import ACTIONS
 from lastcall_lab.simulation.cluster import SimulatedCluster
 from lastcall_lab.simulation.failover import pending_failovers
@@ -130,7 +130,7 @@ class Rehearsal:
         return [
             *unfinished_work.describe_unfinished(cluster),
             *pending_failovers.describe_pending(cluster),
-            *leftover_surges.describe_leftovers(cluster),
+            *leftover_drains.describe_leftovers(cluster),
             *cluster.truth.mistakes,
         ]
 

@@ -33,6 +33,8 @@ class Verb(Enum):
     """``lastcall drain`` of all its nodes in one run; the last fields are its options."""
     KILL_DRAIN = "kill the drains"
     """Every run of ``lastcall drain``; the same command begins ``lasts`` later. An ``amount`` as of the next ones."""
+    TAKE_RIGHT = "take a right from the drains"
+    """The API server refuses every run of ``lastcall drain`` what needs ``right``, for ``lasts``."""
     KILL_GUARD = "kill the guard"
     """The replica of lastcall's guard that leads; started again after ``lasts``. An ``amount`` as of the others."""
     STOP_GUARDS = "stop the guards"
@@ -46,6 +48,8 @@ class Verb(Enum):
     """They stall and go on by turns."""
     APPS_FORGET = "have the applications forget"
     """What they have prepared does not stand any more."""
+    APPS_LIE = "have the applications lie"
+    """They say that they are ready to lose a pod, and are not."""
     CORDON = "cordon"
     """``kubectl cordon``, and ``kubectl uncordon`` after ``lasts``."""
     UNCORDON = "uncordon"
@@ -148,6 +152,8 @@ class ScenarioEvent(Facts, frozen=True):
     """The machine that a BMC is wired to."""
     on_timeout: str = ""
     """What ``lastcall drain`` does at the end of its time (``amount``); empty: it stops."""
+    right: str = ""
+    """VERB RESOURCE, as a role has it: ``create pods/eviction``."""
     surge: bool = False
     """Whether it gives workloads one more pod where a budget lets none go (``--surge``)."""
 

@@ -30,6 +30,13 @@ async def kill_drains(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
         await group.cancel()
 
 
+async def take_right(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
+    """From all runs, those that are under way and those that come."""
+    cluster.drains.rights.take(event.right)
+    if await wait_for_end(cluster, event):
+        cluster.drains.rights.give_back(event.right)
+
+
 async def _kill_drain(cluster: SimulatedCluster, event: ScenarioEvent, drain: DrainProcess) -> None:
     if await kill_process(cluster, event, drain.process) and not drain.is_over:
         cluster.truth.record_fault(event.verb.value, "lastcall drain")

@@ -81,6 +81,20 @@ async def forget_preparations(cluster: SimulatedCluster, event: ScenarioEvent) -
     _change(cluster, event, lambda application: application.lose_preparations())
 
 
+async def have_applications_lie(cluster: SimulatedCluster, event: ScenarioEvent) -> None:
+    """They say that they are ready until the time is over."""
+
+    def lie(application: GuardedApplication) -> None:
+        application.is_lying = True
+
+    def speak_truth(application: GuardedApplication) -> None:
+        application.is_lying = False
+
+    _change(cluster, event, lie)
+    if await wait_for_end(cluster, event):
+        _change(cluster, None, speak_truth)
+
+
 def _freeze(application: GuardedApplication) -> None:
     application.is_frozen = True
 

@@ -34,7 +34,9 @@ from lastcall_lab.simulation.control_plane import SimulatedControlPlane
 from lastcall_lab.simulation.drains.drain_log import GuardWitness, record_drain_facts
 from lastcall_lab.simulation.drains.drain_notices import DrainNotices
 from lastcall_lab.simulation.drains.removal_requests import RecordedTransport
+from lastcall_lab.simulation.drains.taken_rights import RightsTransport, TakenRights
 from lastcall_lab.simulation.rules.base import DrainTold
+from lastcall_lab.simulation.scenario import Verb
 from lastcall_lab.simulation.seeds import random_of
 from lastcall_lab.simulation.truth import Truth
 from lastcall_lab.virtual import VirtualProcess
@@ -43,6 +45,9 @@ log = logging.getLogger(__name__)
 
 DRAIN = "drain"
 """How the names of its processes begin."""
+
+_PARTING = 100.0
+"""Seconds for deletions after the end of the time, for what the Nodes say, and for what is put back."""
 
 _SETTINGS = DrainSettings(ignore_daemonsets=True, delete_emptydir_data=True)
 
@@ -59,7 +64,14 @@ class DrainProcess:
     """One command, life after life. ``number`` tells it from others."""
 
     def __init__(
-        self, number: int, command: DrainCommand, plane: SimulatedControlPlane, clock: Clock, truth: Truth, seed: str
+        self,
+        number: int,
+        command: DrainCommand,
+        plane: SimulatedControlPlane,
+        clock: Clock,
+        truth: Truth,
+        seed: str,
+        rights: TakenRights,
     ) -> None:
         self.name = f"{DRAIN}-{number}"
         self.is_over = False
@@ -69,17 +81,24 @@ class DrainProcess:
         self.has_left_surges = False
         """Whether it has said that a workload is not put back."""
         self.command = command
-        self._plane, self._clock, self._truth, self._seed = plane, clock, truth, seed
-        self._lives = 0
+        self._plane, self._clock, self._truth, self._seed, self._rights = plane, clock, truth, seed, rights
+        self._lives, self._begun = 0, 0.0
         self.process = VirtualProcess(self.name)
         self.process.kill()
 
     def start(self) -> None:
         """Begins a life: the command is given, again if it was given before."""
         self._lives += 1
+        self._begun = self._clock.boottime()
         self.is_over = self.has_given_up = self.has_left_surges = False
         self.process = VirtualProcess(self.name)
         self.process.start(self._run_life(f"{self.name}-{self._lives}"), "lastcall drain")
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its life has lasted much longer than its time, and what ends a drain after it."""
+        timeout = self.command.limits.timeout
+        return bool(timeout) and self._clock.boottime() - self._begun > timeout + _PARTING
 
     async def _run_life(self, me: str) -> None:
         try:
@@ -93,7 +112,8 @@ class DrainProcess:
 
     async def _drain(self, me: str) -> None:
         """As ``lastcall drain`` does, in this world."""
-        transport = RecordedTransport(self._plane.transport_for(ADMIN, self.name), self._truth, me)
+        permitted = RightsTransport(self._plane.transport_for(ADMIN, self.name), self._rights, self.name)
+        transport = RecordedTransport(permitted, self._truth, me)
         client = Client(transport, manager=COMPONENT)
         moment = datetime.fromtimestamp(self._clock.wall(), UTC)
         self.has_given_up = True
@@ -146,6 +166,7 @@ class SimulatedDrains:
     ) -> None:
         self._plane, self._clock, self._truth, self._seed, self._guards = plane, clock, truth, seed, guards
         self.all: list[DrainProcess] = []
+        self.rights = TakenRights(self._tell_refusal)
         self._begun = 0.0
         """When the first command was given."""
 
@@ -158,9 +179,13 @@ class SimulatedDrains:
             record_drain_facts(self._plane.server.store, self._truth, self._guards)
             self._record_network()
             self._plane.weather.changed.append(self._record_network)
-        made = DrainProcess(len(self.all) + 1, command, self._plane, self._clock, self._truth, self._seed)
+        number, rights = len(self.all) + 1, self.rights
+        made = DrainProcess(number, command, self._plane, self._clock, self._truth, self._seed, rights)
         self.all.append(made)
         made.start()
+
+    def _tell_refusal(self, right: str, program: str) -> None:
+        self._truth.record_fault(Verb.TAKE_RIGHT.value, f"{program}: {right}")
 
     def _record_network(self) -> None:
         self._truth.record_network(clear=self._plane.weather.is_clear)
@@ -170,13 +195,14 @@ class SimulatedDrains:
 
         Time may be over as early as if it had begun with the first drain: what earlier drains of a node took counts.
         """
-        return {one.name: self._orders_of(one.command) for one in self.all}
+        return {one.name: self._orders_of(one) for one in self.all}
 
-    def _orders_of(self, command: DrainCommand) -> DrainTold:
-        timeout = command.limits.timeout or math.inf
-        if command.limits.on_timeout is TimeoutPolicy.STOP:
-            return DrainTold(command.nodes, stops_after=timeout)
-        return DrainTold(command.nodes, deletes_from=self._begun + timeout)
+    def _orders_of(self, drain: DrainProcess) -> DrainTold:
+        nodes, limits = drain.command.nodes, drain.command.limits
+        timeout, lacks_leases = limits.timeout or math.inf, self.rights.has_refused("leases", drain.name)
+        if limits.on_timeout is TimeoutPolicy.STOP:
+            return DrainTold(nodes, stops_after=timeout, lacks_leases=lacks_leases)
+        return DrainTold(nodes, deletes_from=self._begun + timeout, lacks_leases=lacks_leases)
 
     @property
     def under_way(self) -> Sequence[DrainProcess]:

@@ -19,8 +19,9 @@ class TakenRights:
     """
 
     def __init__(self, struck: Callable[[str, str], None]) -> None:
-        self.struck = struck
+        self._struck = struck
         self._taken: list[str] = []
+        self._refused: set[tuple[str, str]] = set()
 
     def take(self, right: str) -> None:
         """Takes a right."""
@@ -33,6 +34,15 @@ class TakenRights:
     def lacks(self, right: str) -> bool:
         """Whether it is taken."""
         return right in self._taken
+
+    def refuse(self, right: str, program: str) -> None:
+        """Records a refusal."""
+        self._refused.add((right, program))
+        self._struck(right, program)
+
+    def has_refused(self, resource: str, program: str) -> bool:
+        """Whether a program was ever refused something of a resource."""
+        return any(right.endswith(f" {resource}") and who == program for right, who in self._refused)
 
 
 class RightsTransport:
@@ -49,7 +59,7 @@ class RightsTransport:
         right = f"{asked.verb} {asked.qualified_subresource}"
         if not self._rights.lacks(right):
             return await self._transport.request(method, target, headers, body, stream=stream)
-        self._rights.struck(right, self._program)
+        self._rights.refuse(right, self._program)
         error = forbidden_error(asked)
         return ApiResponse(error.code, {"content-type": "application/json"}, msgspec.json.encode(error.status()))
 

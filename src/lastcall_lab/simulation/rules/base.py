@@ -79,12 +79,14 @@ class InvariantViolation:
 class DrainTold:
     """What a drain was told: its nodes, and from when on it may delete past budgets at the earliest.
 
-    ``stops_after``: so many seconds after it has the nodes it may ask for nothing any more.
+    ``stops_after``: so many seconds after it has the nodes it may ask for nothing any more. ``lacks_leases``: it was
+    refused a right to Leases; then it drains without them.
     """
 
     nodes: Sequence[str]
     deletes_from: float = NEVER
     stops_after: float = NEVER
+    lacks_leases: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

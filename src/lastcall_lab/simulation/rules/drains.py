@@ -35,7 +35,7 @@ def _judge_removals(run: RunRecord, workloads: Mapping[str, ScenarioWorkload]) -
         if before.app in workloads and workloads[before.app].kind is ScenarioWorkloadKind.DAEMON_SET:
             yield InvariantViolation(at, Invariant.FOREIGN_POD, f"{what}, which a DaemonSet makes again")
         holder, since = _find_holder(run.leases, before.node, at)
-        if not holder.startswith(f"{removal.by}-"):
+        if not holder.startswith(f"{removal.by}-") and not drain.lacks_leases:
             yield InvariantViolation(at, Invariant.ONE_OWNER, f"{what}, which {holder or 'nobody'} has by its Lease")
         elif not _was_cordoned(run, removal, since):
             yield InvariantViolation(at, Invariant.CORDONED, f"{what}, which is not cordoned")

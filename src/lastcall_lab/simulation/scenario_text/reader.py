@@ -73,6 +73,7 @@ _NEED_GUARD = (
     Verb.APPS_SLOW,
     Verb.APPS_FLAP,
     Verb.APPS_FORGET,
+    Verb.APPS_LIE,
 )
 
 _There = tuple[tuple[NodeGroup, ...], tuple[dict[str, Any], ...], tuple[ScenarioWorkload, ...]]

@@ -74,6 +74,7 @@ GAPS: Mapping[str, SentenceGap] = {
     "number": SentenceGap("NUMBER", r"\d+", _parse_number, lambda number: f"{number:.0f}"),
     "surge": SentenceGap("with surge", "with surge", bool, lambda _: "with surge"),
     "on_timeout": SentenceGap("POLICY", "stop|delete|force", str, str),
+    "right": SentenceGap("VERB RESOURCE", r"[a-z]+ [a-z]+(?:/[a-z]+)?", str, str),
     "other": SentenceGap("NODE", _WORD, str, str),
     "subject": SentenceGap(
         "WORKLOAD",

@@ -68,6 +68,11 @@ EVENTS: Sequence[SentenceForm[Verb]] = (
         " again so much later, 5s unless it is said",
     ),
     _event_form(
+        Verb.TAKE_RIGHT,
+        "take the right to {right} from the drains[ for {lasts}]",
+        "each run of `lastcall drain` gets 403 for what needs it, for instance `create pods/eviction`; open watches go on",
+    ),
+    _event_form(
         Verb.KILL_GUARD,
         "kill the guard[ after {number} step{s}][ for {lasts}]",
         "the replica of lastcall's guard that leads, at once or after so many more of its steps; started again after 2s"
@@ -91,6 +96,11 @@ EVENTS: Sequence[SentenceForm[Verb]] = (
         "what they prepare stands still and goes on, by turns, ten times; for 20s unless it is said",
     ),
     _event_form(Verb.APPS_FORGET, "have the applications forget", "what they have prepared does not stand any more"),
+    _event_form(
+        Verb.APPS_LIE,
+        "have the applications lie[ for {lasts}]",
+        "they answer each guard that they are ready, whatever is prepared",
+    ),
     _event_form(Verb.UNCORDON, "uncordon {nodes}", "as `kubectl uncordon`, whoever has cordoned it"),
     _event_form(Verb.CORDON, "cordon {nodes}[ for {lasts}]", "as `kubectl cordon`, and then `kubectl uncordon`"),
     _event_form(

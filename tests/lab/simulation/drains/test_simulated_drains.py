@@ -94,6 +94,19 @@ def test_what_happens_at_the_end_of_its_time(policy, left):
     assert any("not drained by lastcall" in what for _, what in told) is not policy
 
 
+def test_a_right_that_is_missing_is_named_and_given_back():
+    cluster, told = rehearse(
+        event(8, Verb.TAKE_RIGHT, right="create pods/eviction", lasts=20.0),
+        event(10, Verb.LASTCALL_DRAIN, "node-1"),
+        event(60, Verb.LASTCALL_DRAIN, "node-2"),
+        lasts=120.0,
+    )
+    assert pods_on(cluster, "node-1") == ["logs", "web"]
+    assert any('cannot create resource "pods/eviction"' in what for node, what in told if node == "node-1")
+    assert pods_on(cluster, "node-2") == ["logs"]
+    assert "take a right from the drains" in [one.kind for one in cluster.truth.faults]
+
+
 def test_a_pod_that_nobody_replaces_is_refused_and_nothing_is_evicted():
     bare = {
         "apiVersion": "v1",

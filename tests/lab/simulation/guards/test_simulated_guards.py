@@ -72,6 +72,15 @@ def test_it_stays_while_nothing_goes_on(fault):
     assert on_node(cluster)
 
 
+@pytest.mark.parametrize(
+    ("lie", "soonest"), [("9s: have the applications lie", 3), ("1s: have the applications lie for 3s", 20)]
+)
+def test_an_application_that_lies_is_believed_no_longer_than_it_lies(lie, soonest):
+    cluster, [removed] = rehearse(lie)
+    assert soonest <= removed < soonest + 10
+    assert on_node(cluster) == []
+
+
 def test_without_guards_their_policy_decides():
     assert rehearse("1s: stop the guards")[1] == []
     cluster, [removed] = rehearse("1s: stop the guards", policy="Ignore")

@@ -46,8 +46,9 @@ def broken(
     budgets=(),
     asked=(),
     network=(),
+    lacks_leases=False,
 ):
-    told = {name: DrainTold(nodes, deletes_from, stops_after) for name in ("drain-1", "drain-2")}
+    told = {name: DrainTold(nodes, deletes_from, stops_after, lacks_leases) for name in ("drain-1", "drain-2")}
     run = RunRecord(
         happenings=(),
         powers=(),
@@ -128,6 +129,7 @@ def test_only_who_has_the_lease_removes_pods():
     assert broken(*there("a", "b", "c"), removed(1, "a"), leases=[]) == [Invariant.ONE_OWNER]
     ten = [Noted(0.0, "node-1", LeaseState("drain-10-1", "drain-10"))]
     assert broken(*there("a", "b", "c"), removed(1, "a"), leases=ten) == [Invariant.ONE_OWNER]
+    assert broken(*there("a", "b", "c"), removed(1, "a"), leases=[], lacks_leases=True) == []
 
 
 def test_pods_elsewhere_and_those_of_daemon_sets_stay():

@@ -32,6 +32,7 @@ VALUES = {
     "number": st.integers(1, 10**6).map(float),
     "other": names,
     "on_timeout": st.sampled_from(["stop", "delete", "force"]),
+    "right": st.sampled_from(["create pods/eviction", "watch pods", "update leases"]),
     "surge": st.booleans(),
     "subject": st.one_of(st.just(""), names),
 }
@@ -93,6 +94,10 @@ def test_every_verb_and_every_goal_can_be_said():
         (
             "drain node-1 with lastcall, with surge",
             ScenarioEvent(at=1, verb=Verb.LASTCALL_DRAIN, nodes=("node-1",), surge=True),
+        ),
+        (
+            "take the right to create pods/eviction from the drains for 5s",
+            ScenarioEvent(at=1, verb=Verb.TAKE_RIGHT, right="create pods/eviction", lasts=5),
         ),
         ("kill the drains after 30 steps for 5s", ScenarioEvent(at=1, verb=Verb.KILL_DRAIN, amount=30, lasts=5)),
         ("uncordon node-1", ScenarioEvent(at=1, verb=Verb.UNCORDON, nodes=("node-1",))),

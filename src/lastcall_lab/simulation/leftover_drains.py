@@ -1,4 +1,4 @@
-"""Additional pods that drains have left behind."""
+"""What drains have left behind: additional pods, and themselves."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,12 @@ from lastcall_lab.simulation.cluster import SimulatedCluster
 
 
 def describe_leftovers(cluster: SimulatedCluster) -> Iterator[str]:
-    """Sentences. What a run leaves that was killed, its next run puts back, or says that it does not."""
+    """Sentences. A drain ends by its time at the latest.
+
+    What a run leaves that was killed, its next run puts back, or says that it does not.
+    """
     drains = cluster.drains
+    yield from (f"{one.name} is under way, and its time has long been over" for one in drains.under_way if one.is_late)
     if not drains.all or drains.under_way or any(one.has_given_up or one.has_left_surges for one in drains.all):
         return
     wanted = {(one.namespace, one.name): one.replicas for one in cluster.scenario.workloads}
