@@ -119,8 +119,10 @@ class NodeAnnouncement:
         """One after the other, over one connection; a failure of the first does not keep the second from being made."""
         try:
             await self._objects.patch_lease(node_changes.lease_patch(self._clock.wall()))
-        finally:
+        except LastcallError:
             await self._correct_node()
+            raise
+        await self._correct_node()
 
     async def _correct_node(self) -> None:
         node = await self._objects.get_node()

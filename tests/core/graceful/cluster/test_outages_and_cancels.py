@@ -339,3 +339,15 @@ async def test_a_crash_leaves_a_mark_by_which_another_run_undoes_everything(clus
     assert names.NODE_SHUTDOWN_MARK not in node["metadata"].get("annotations", {})
     assert list(await cluster.conditions()) == [names.READY]
     await face.close()
+
+
+@in_cluster
+async def test_what_is_cancelled_while_the_lease_is_renewed_asks_for_nothing_more(cluster):
+    await cluster.begin_shutdown()
+    cluster.slow = 3.0
+    await cluster.clock.sleep(RENEW_SECONDS + 1)
+    *_, (began, _, target) = asked = [*cluster.asked]
+    assert target.endswith("/leases/n1"), "its renewal is under way"
+    await cluster.face.close()
+    assert cluster.asked == asked
+    assert cluster.clock.boottime() < began + cluster.slow
