@@ -52,8 +52,11 @@ class GuardFactsReader(Protocol):
         """The caller has changed a GuardPolicy of the namespace: it is of use to read what was remembered again."""
         ...
 
-    async def read_namespace_facts(self, namespace: str) -> GuardFacts:
-        """All pods, workloads and GuardPolicies of a namespace. GuardPolicies are read now, the rest may be older."""
+    async def read_namespace_facts(self, namespace: str, *, fresh: bool = False) -> GuardFacts:
+        """All pods, workloads and GuardPolicies of a namespace.
+
+        GuardPolicies are read now, the rest may be some seconds older unless ``fresh``.
+        """
         ...
 
 

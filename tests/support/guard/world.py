@@ -240,9 +240,9 @@ class GuardWorld:
         if self.forgets:
             self._remembered = (-10, None)
 
-    async def read_namespace_facts(self, namespace):
+    async def read_namespace_facts(self, namespace, *, fresh=False):
         await self._request("list")
-        return replace(self._recent_facts(), policies=self.facts().policies)
+        return self.facts() if fresh else replace(self._recent_facts(), policies=self.facts().policies)
 
     async def read_pod_facts(self, namespace):
         return replace(await self.read_namespace_facts(namespace), owners={})

@@ -145,10 +145,10 @@ class KubeGuardFacts:
         """``GuardFactsReader.counts_still``."""
         return removal.pod is not None and self._recalled.find(removal.namespace, removal.pod.spec.node_name) is facts
 
-    async def read_namespace_facts(self, namespace: str) -> GuardFacts:
+    async def read_namespace_facts(self, namespace: str, *, fresh: bool = False) -> GuardFacts:
         """``GuardFactsReader.read_namespace_facts``."""
         policies = await self._list(_POLICIES, namespace, 0.0)
-        return await self._read_namespace(namespace, policies, RECENT_SECONDS)
+        return await self._read_namespace(namespace, policies, 0.0 if fresh else RECENT_SECONDS)
 
     async def read_pod_facts(self, namespace: str) -> GuardFacts:
         """``GuardFactsReader.read_pod_facts``."""

@@ -63,17 +63,30 @@ class PreparationWorker:
         """Takes one step after another; returns when the entry or the policy is gone."""
         while True:
             try:
-                facts = await self._ports.facts.read_namespace_facts(self._policy.metadata.namespace)
+                held = await self._read_entry()
             except LastcallError as error:
                 log.warning("pod %s: the cluster cannot be read: %s", self._title(), error)
                 await self._ports.clock.sleep(CHECK_SECONDS)
                 continue
+            if held is None:
+                return
+            await self._take_step(held)
+
+    async def _read_entry(self) -> HeldPod | None:
+        """The entry as it is now, with the facts around it; None if it is gone.
+
+        A pod that began a moment ago may be missing in what is remembered, and would count as gone: then all is read now.
+        """
+        for fresh in (False, True):
+            facts = await self._ports.facts.read_namespace_facts(self._policy.metadata.namespace, fresh=fresh)
             found = next((one for one in facts.policies if one.metadata.uid == self._policy.metadata.uid), None)
             held = found.find_pod(self._uid) if found else None
             if found is None or held is None:
-                return
+                return None
             self._policy, self._facts = found, facts
-            await self._take_step(held)
+            if held.state is PreparationState.RELEASED or _find_pod(held, facts):
+                break
+        return held
 
     def wake(self) -> None:
         """Has it look again now: the policy has changed."""
@@ -85,7 +98,7 @@ class PreparationWorker:
         if held is None:
             return
         try:
-            facts = await self._ports.facts.read_namespace_facts(self._policy.metadata.namespace)
+            facts = await self._ports.facts.read_namespace_facts(self._policy.metadata.namespace, fresh=True)
             self._facts = replace(facts, policies=(self._policy,))
             provider = self._ports.providers.make_policy_provider(self._policy)
             member = self._member(held)

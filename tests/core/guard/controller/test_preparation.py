@@ -145,6 +145,19 @@ def test_what_the_leader_has_written_counts_for_its_next_answer():
     assert len(messages) > 20, "it was asked all the time, so that something was remembered"
 
 
+def test_a_pod_that_is_newer_than_what_is_remembered_does_not_count_as_gone():
+    async def story(world):
+        await world.ask("db-0")  # now its surroundings are remembered
+        world.make_pod("db-3", is_ready=True)
+        allowed, _ = await world.ask("db-3")
+        assert not allowed
+        await world.sleep(1)
+        assert world.entry("db-3").state.value == "Preparing"
+
+    world = play(story, max_unavailable=2)
+    assert calls(world, "release") == []
+
+
 def test_what_was_lost_is_prepared_again():
     async def story(world):
         await world.ask("db-0")
