@@ -169,10 +169,10 @@ class ReviewService:
         self._facts.forget(policy.metadata.namespace)
 
     async def _note_allowance(self, removal: Removal, verdict: RemovalVerdict, policy: GuardPolicy) -> RemovalVerdict:
-        """With a warning, and a record, if it was allowed before: then something else has refused it."""
-        now = self._now()
+        """With a warning, and a record, if this preparation was allowed before: then something else has refused it."""
+        now, held = self._now(), policy.find_pod(verdict.uid)
         before = self._allowances.note(verdict.uid, now)
-        if before is None:
+        if before is None or (held and held.since and before < held.since):
             return verdict
         try:
             await self._records.change_entry(

@@ -153,6 +153,20 @@ def test_what_another_webhook_denies_and_nobody_asks_for_again_is_undone():
     play_on_guarded_cluster(scene)
 
 
+def test_an_allowance_of_an_earlier_preparation_is_not_told_of():
+    async def scene(cluster):
+        await evict_when_ready(cluster)
+        await cluster.add_other_webhook()
+        assert (await cluster.evict("ann"))[0] == 403
+        await cluster.clock.sleep(1300)
+        cluster.other_denies = False
+        await evict_when_ready(cluster)
+        assert (await cluster.evict("ann"))[0] == 201
+        assert "allowedAt" not in cluster.entries()["db-0"], "it goes at once"
+
+    play_on_guarded_cluster(scene)
+
+
 def test_a_controller_whose_deletion_another_webhook_denies_is_told_of_in_the_entry():
     """The guard deletes for it, is denied, and tries again: later each time."""
 
