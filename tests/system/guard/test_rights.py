@@ -70,10 +70,10 @@ def test_only_the_api_server_has_a_preparation_begun(shop):
     url = next(hook["clientConfig"]["url"] for hook in hooks if hook["rules"][0]["operations"] == ["DELETE"])
     assert "/review/" in url
     for path in ("/review", "/review/", "/review/wrong"):
-        answer = ask(urljoin(url, path), deletion(pod))
+        answer = ask(urljoin(url, path), deletion(pod), authorization="Bearer of-a-pod")
         assert (answer["allowed"], answer["status"]["code"]) == (False, 429)
         assert not json.loads(shop("get guardpolicy db -o json")).get("status", {}).get("pods")
-    assert not ask(url, deletion(pod))["allowed"]
+    assert not ask(url, deletion(pod), authorization="Bearer of-nobody")["allowed"], "no token is looked at"
     [held] = json.loads(shop("get guardpolicy db -o json"))["status"]["pods"]
     assert held["name"] == "db"
 
@@ -107,10 +107,10 @@ def creation(pod):
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
-def ask(url, review):
+def ask(url, review, **headers):
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    headers = {"Content-Type": "application/json"}
+    headers = {"Content-Type": "application/json", **headers}
     request = urllib.request.Request(url, json.dumps(review).encode(), headers, method="POST")  # noqa: S310 - https
     with urllib.request.urlopen(request, context=context, timeout=20) as answer:  # noqa: S310 - the same
         return json.load(answer)["response"]
