@@ -2,7 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import TypeVar
+
+import msgspec
 
 from lastcall.manifests import agent, daemon_set, own_node
 from lastcall.manifests.rbac import ANYWHERE, role_rules
@@ -95,12 +98,22 @@ def client_by_controller(client: Callable[[UserInfo], T]) -> Callable[[str, str]
     return of
 
 
-def cluster_roles() -> Iterator[Object]:
-    """ClusterRoles of the lab's own programs, beside those of every cluster, and their bindings.
+def cluster_roles() -> list[Object]:
+    """Private copies of the ClusterRoles of the lab's own programs, beside those of every cluster, and their bindings.
 
     The lab's controllers patch where those of Kubernetes update. Agents have the grants of ``lastcall manifests
     agent``.
     """
+    objects: list[Object] = msgspec.json.decode(_encoded_roles())
+    return objects
+
+
+@cache
+def _encoded_roles() -> bytes:
+    return msgspec.json.encode([*_make_roles()])
+
+
+def _make_roles() -> Iterator[Object]:
     expected = {role["metadata"]["name"]: rules_of(role) for role in bootstrap.cluster_roles()}
     for account in sorted({*_ACCOUNTS.values()}):
         patched = [

@@ -46,20 +46,23 @@ class LabCluster:
 
     def all(self, resource):
         """All objects of a resource."""
-        qualified = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
-        return [stored.to_object() for stored in self.server.store.objects(qualified)]
+        return [stored.to_object() for stored in self._stored(resource)]
 
     def count(self, resource):
         """How many there are."""
-        return len(self.all(resource))
+        return len(self.names(resource))
 
     def names(self, resource):
         """Their names."""
-        return [obj["metadata"]["name"] for obj in self.all(resource)]
+        return [stored.key.name for stored in self._stored(resource)]
 
     def get(self, resource, name):
         """One of them; None if there is none."""
-        return next((obj for obj in self.all(resource) if obj["metadata"]["name"] == name), None)
+        return next((stored.to_object() for stored in self._stored(resource) if stored.key.name == name), None)
+
+    def _stored(self, resource):
+        qualified = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+        return self.server.store.objects(qualified)
 
     # -- doing ---------------------------------------------------------------------------------------------------------
 

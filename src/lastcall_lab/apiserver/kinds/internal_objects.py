@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from lastcall_lab.apiserver.schema.types import SchemaNode, TypeTable
+from lastcall_lab.apiserver.schema.types import SchemaNode, shared_table
 from lastcall_lab.apiserver.values.request import Object
 
 _ACRONYMS = frozenset("api aws csi dns fc fs gce grpc http ip iscsi nfs os rbd se tcp tty uid".split())  # noqa: SIM905
@@ -22,7 +22,7 @@ _TAGGED = "v1.LabelSelector"
 @cache
 def internal_fields(kind: str, *path: str) -> Mapping[str, SchemaNode]:
     """The internal fields of a part of a ``v1`` kind, by API name."""
-    node = TypeTable().find("", "v1", kind)
+    node = shared_table().find("", "v1", kind)
     for name in path:
         node = node.fields[name] if node else None
     if node is None:

@@ -4,7 +4,7 @@ from lastcall_lab.apiserver.patches import field_owners, server_side_apply
 from lastcall_lab.apiserver.patches.field_differences import FieldDifference, compare_objects
 from lastcall_lab.apiserver.patches.field_sets import LEAF, FieldSet, exclude_subtrees, field_key
 from lastcall_lab.apiserver.patches.server_side_apply import ApplyResult
-from lastcall_lab.apiserver.patches.shapes import OwnershipShape
+from lastcall_lab.apiserver.patches.shapes import OwnershipShape, shared_shape
 from lastcall_lab.apiserver.resources.scheme import ResourceScheme, ServedResource
 from lastcall_lab.apiserver.schema import Schemas
 from lastcall_lab.apiserver.values import object_meta
@@ -121,7 +121,9 @@ class ManagedFields:
         """The ownership shape of a resource's objects."""
         shape = self._shapes.get(resource)
         if shape is None:
-            shape = self._shapes[resource] = OwnershipShape(self._schemas.of(resource))
+            node = self._schemas.of(resource)
+            shared = node is not None and not resource.custom
+            shape = self._shapes[resource] = shared_shape(node) if shared else OwnershipShape(node)
         return shape
 
     def shape_of_object(self, obj: Object, resource: ServedResource) -> OwnershipShape:

@@ -5,7 +5,7 @@ of ``types.SchemaNode`` for the walk at every write.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from lastcall_lab.apiserver.patches import field_sets
@@ -142,6 +142,12 @@ class DuplicateItems:
         return isinstance(other, DuplicateItems) and self.items == other.items
 
     __hash__ = None  # type: ignore[assignment]  # it changes
+
+
+@cache
+def shared_shape(node: SchemaNode) -> OwnershipShape:
+    """Of a kind of the table of types, which lives as long as the process: its servers share it."""
+    return OwnershipShape(node)
 
 
 def _own_key(one: Any) -> str:

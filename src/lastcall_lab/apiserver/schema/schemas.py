@@ -11,7 +11,7 @@ from lastcall_lab.apiserver.resources.scheme import ServedResource
 from lastcall_lab.apiserver.routing.request_context import RequestContext
 from lastcall_lab.apiserver.schema import custom_types, fast_decoder
 from lastcall_lab.apiserver.schema.decoder import Converter, Decoder, Undecodable
-from lastcall_lab.apiserver.schema.types import SchemaNode, Struct, TypeTable
+from lastcall_lab.apiserver.schema.types import SchemaNode, Struct, shared_table
 from lastcall_lab.apiserver.values import api_errors, field_errors
 from lastcall_lab.apiserver.values.api_errors import ApiError
 from lastcall_lab.apiserver.values.request import Object
@@ -24,7 +24,7 @@ class Schemas:
     """The types of all resources, based on the table ``types``; with those of ``optional`` (``GROUP/VERSION``)."""
 
     def __init__(self, optional: Sequence[str] = ()) -> None:
-        self.types = TypeTable(optional)
+        self.types = shared_table(*optional)
         self._nodes: dict[ServedResource, SchemaNode | None] = {}
 
     def of(self, resource: ServedResource) -> SchemaNode | None:

@@ -11,7 +11,7 @@ sources of a later release). What it says of a known struct are further fields o
 
 import gzip
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
@@ -175,6 +175,12 @@ class TypeTable:
     def _kinds(self) -> Mapping[tuple[str, str, str], str]:
         named = ((tuple(kind), name) for name, facts in self._table.items() for kind in facts.get("kinds", ()))
         return {(group, version, kind): name for (group, version, kind), name in named}
+
+
+@cache
+def shared_table(*optional: str) -> TypeTable:
+    """The table with those of ``optional``, one for all servers of a process: nobody changes it, and it grows by use."""
+    return TypeTable(optional)
 
 
 def _read_data(name: str) -> bytes:

@@ -9,7 +9,7 @@ from lastcall.model import decoding
 from lastcall_lab.apiserver.catalog.built_in_resources import built_in_resources
 from lastcall_lab.apiserver.resources.scheme import ServedResource
 from lastcall_lab.apiserver.schema.decoder import Decoder, Undecodable
-from lastcall_lab.apiserver.schema.types import TypeTable
+from lastcall_lab.apiserver.schema.types import shared_table
 from lastcall_lab.apiserver.values.request import Object
 
 KINDS: Mapping[str, ServedResource] = {
@@ -74,7 +74,7 @@ class _ItemReader:
         self.objects: list[Object] = []
         self.others: Counter[str] = Counter()
         self.wrong: list[str] = []
-        self._types = TypeTable()
+        self._types = shared_table()
         self._seen: dict[tuple[str, str, str], str] = {}
 
     def read_document(self, value: Any, place: str) -> None:

@@ -13,6 +13,7 @@ from lastcall_lab.apiserver.authorization.authorizer import AuthorizationMode
 from lastcall_lab.apiserver.authorization.policy_rules import rules_of
 from lastcall_lab.apiserver.storage.store import Store
 from lastcall_lab.apiserver.values.request import ADMIN, Request, UserInfo
+from lastcall_lab.control_plane import identities
 from lastcall_lab.control_plane.identities import kubelet_identity
 
 GROUP = "rbac.authorization.k8s.io"
@@ -523,6 +524,14 @@ async def test_what_is_missing_comes_back_at_the_next_start_and_what_was_added_s
     }
     assert not (await again.ask(ADMIN, "GET", alone))[1]["rules"]
     assert (await again.ask(ADMIN, "GET", f"{RBAC}/clusterrolebindings/system:discovery"))[0] == 200
+
+
+@pytest.mark.parametrize("roles", [bootstrap.bootstrap_objects, identities.cluster_roles])
+def test_who_asks_for_the_first_roles_gets_copies_of_his_own(roles):
+    first, second = roles(), roles()
+    assert first == second
+    first[0]["metadata"]["name"] = "mine"
+    assert roles() == second
 
 
 def test_the_store_of_a_lab_without_roles_opens():

@@ -6,6 +6,7 @@ from importlib import resources
 import pytest
 
 from lastcall_lab.apiserver.catalog.optional_resources import OPTIONAL
+from lastcall_lab.apiserver.schema import Schemas
 from lastcall_lab.apiserver.schema.types import TypeTable
 
 RELEASE = "v1.37.0"
@@ -41,3 +42,10 @@ def test_the_field_of_pods_is_there_on_request_alone(version):
     assert set(asked) - set(known) == {"evictionResponders"}
     assert asked["evictionResponders"].merge_key == "name"
     assert set(known) < set(asked)
+
+
+def test_the_servers_of_a_process_share_the_table_of_the_same_versions():
+    assert Schemas().types is Schemas().types
+    asked = Schemas([*OPTIONAL]).types
+    assert asked is Schemas([*OPTIONAL]).types
+    assert asked is not Schemas().types
