@@ -63,7 +63,7 @@ class KubeletNode(BesideNode):
             "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False}},
             "authorization": {"mode": "AlwaysAllow"},
             "address": "127.0.0.1",
-            "port": real_control_plane._free_port(),
+            "port": real_control_plane.free_port(),
             "healthzPort": 0,
             "failSwapOn": False,
             "evictionHard": {"memory.available": "1Mi"},
@@ -79,7 +79,7 @@ class KubeletNode(BesideNode):
         path = self.directory / "kubelet.json"
         path.write_text(json.dumps(settings))
         return [
-            real_control_plane._path("kubelet"),
+            real_control_plane.program_path("kubelet"),
             f"--config={path}",
             f"--kubeconfig={self._real.kubeconfig('kubelet')}",
             f"--hostname-override={NODE}",

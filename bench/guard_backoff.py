@@ -17,7 +17,7 @@ from pathlib import Path
 
 from figures import Figures, Row
 from programs import Program
-from real_control_plane import RealControlPlane, _free_port, why_not
+from real_control_plane import RealControlPlane, free_port, why_not
 
 from lastcall.adapters.host.clock import SystemClock
 from lastcall.adapters.kube import kubeconfig
@@ -167,7 +167,7 @@ class _Scene:
     # -- within --------------------------------------------------------------------------------------------------------
 
     async def _install(self, access):
-        self._port = _free_port()
+        self._port = free_port()
         for obj in guard_objects(GuardChoices()):
             if obj["kind"] not in _BY_HAND:
                 await create_object(self._client, obj)

@@ -23,6 +23,7 @@ from lastcall.adapters.kube.resources import NAMESPACES
 from lastcall.aio import OrderedTaskGroup, cancel_and_wait
 from lastcall_lab.apiserver.server.in_process import InProcessTransport
 from lastcall_lab.apiserver.storage.store import StorageKey
+from lastcall_lab.apiserver.values.request import UserInfo
 from lastcall_lab.control_plane.control_plane import ControlPlane, ControlPlaneLocation
 
 PROGRAM = Path(sys.executable).parent / "kubectl"
@@ -242,7 +243,9 @@ class Lab:
         return name
 
     async def _node(self, name, labels):
-        node = self._nodes[name] = HollowNode(self.plane.server, self._clock, self._random, name, labels)
+        user = UserInfo(f"system:node:{name}", ("system:nodes", "system:authenticated"))
+        client = Client(InProcessTransport(self.plane.server, user), manager="kubelet")
+        node = self._nodes[name] = HollowNode(client, self._client, self._clock, self._random, name, labels)
         self._tasks[name] = self._group.start(node.run(), name)
         async with asyncio.timeout(60):
             while not await self._ready(name):

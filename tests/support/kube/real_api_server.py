@@ -1,28 +1,24 @@
-"""A real etcd and kube-apiserver for a test's own use, from programs that variables name (``bench/real_control_plane.py``).
+"""A real etcd and kube-apiserver for a test's own use, from programs that variables name (``real_control_plane``).
 
 As a program this module runs them in a directory, says so on standard output, and ends them when its input ends.
 """
 
 import asyncio
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
-_FILE = Path(__file__).parents[3] / "bench" / "real_control_plane.py"
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from support.kube import real_control_plane
+
 _READY = "ready"
-
-
-def _load():
-    spec = importlib.util.spec_from_file_location("real_control_plane", _FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def why_not():
     """Why there is none; empty if there is one."""
-    return _load().why_not("etcd", "kube-apiserver")
+    return real_control_plane.why_not("etcd", "kube-apiserver")
 
 
 class RealApiServer:
@@ -53,7 +49,7 @@ class RealApiServer:
 
 
 async def _serve(directory):
-    plane = _load().RealControlPlane(directory)
+    plane = real_control_plane.RealControlPlane(directory)
     async with plane.running():
         for who in ("admin", "kubelet"):
             plane.kubeconfig(who)

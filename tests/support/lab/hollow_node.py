@@ -12,15 +12,12 @@ import signal
 import sys
 from pathlib import Path
 
-from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.informer import Informer
 from lastcall.adapters.kube.resources import LEASES, NODES, PODS
 from lastcall.aio import OrderedTaskGroup
 from lastcall.errors import Conflict, InvalidInput, NotFound
-from lastcall_lab.apiserver.server.in_process import InProcessTransport
 from lastcall_lab.apiserver.subresources.kubelet_api import STDERR, STDOUT
 from lastcall_lab.apiserver.values.object_meta import timestamp
-from lastcall_lab.apiserver.values.request import UserInfo
 
 BEAT_SECONDS = 5.0
 PROGRAMS = Path(sys.executable).parent
@@ -31,13 +28,12 @@ _ENDS = {"true": ("Succeeded", "Completed", 0), "false": ("Failed", "Error", 1)}
 class HollowNode:
     """``kubelets.Kubelet``, and what a kubelet writes. ``run`` until it is cancelled."""
 
-    def __init__(self, server, clock, random, name, labels=None):
+    def __init__(self, client, admin, clock, random, name, labels=None):
+        """``client`` is the kubelet's, ``admin`` takes the taints of a new Node away."""
         self.name = name
         self._clock, self._random = clock, random
         self._labels = labels or {}
-        self._admin = Client(InProcessTransport(server), manager="admin")
-        user = UserInfo(f"system:node:{name}", ("system:nodes", "system:authenticated"))
-        self._client = Client(InProcessTransport(server, user), manager="kubelet")
+        self._admin, self._client = admin, client
         self._group = OrderedTaskGroup()
         self._addresses = 0
 
