@@ -584,7 +584,7 @@ M_GUARD_WITHDRAWN = _define_name(
 M_GUARD_REVIEWS = _define_name(
     "metric",
     "lastcall_guard_reviews_total",
-    "counter: answers of the guard, by `operation` (delete, evict), `allowed` and the `reason` in the audit log",
+    "counter: answers of the guard, by `operation` (delete, eviction), `allowed` and the `reason` in the audit log",
 )
 M_GUARD_REVIEW_SECONDS = _define_name(
     "metric", "lastcall_guard_review_duration_seconds", "histogram: seconds of an answer of the guard, by `operation`"
