@@ -62,12 +62,15 @@ class FakeNodes:
         self.changed = -1000.0
         self.delays, self.silent, self.connections = {}, set(), None
         self.latency = None
+        self.slow = {}
+        """Seconds that the agents of nodes take to answer."""
         self.rules = {}
         """Of nodes without a kube-proxy: whether they name an address at all; then until their delay is over."""
         self.asked = []
 
     async def read_traffic(self, node, addresses):
         self.asked.append(node)
+        await self._clock.sleep(self.slow.get(node, 0.0))
         if node in self.silent:
             raise Unavailable(f"{node} does not answer")
         now, begins = self._clock.boottime(), self.changed + self.delays.get(node, 0.0)
@@ -91,7 +94,7 @@ class TrafficWorld:
     def __init__(self, *, count=3, **options):
         self.clock = virtual.VirtualClock()
         self.slices, self.nodes = FakeSlices(), FakeNodes(self.clock)
-        self.observed, self.changes, self.watched_pods = [], [], []
+        self.observed, self.changes, self.watched_pods, self._here = [], [], [], set()
         self.watched = [ProxyNode(f"n{number}", True) for number in range(count)]
         self.watch = TrafficWatch(
             self.slices, self.nodes, clock=self.clock, random=Random(1), observe=self.observed.append, **options
@@ -102,13 +105,15 @@ class TrafficWorld:
         self.slices.name(*(() if named else uids), "other", **named)
         pods = [DepartingPod(uid, "default", f"pod-{uid}", "n0", ADDRESS, terminates, balancers) for uid in uids]
         self.watched_pods += uids
+        self._here |= set() if named else {*uids}
         await self.watch.begin(pods, self.watched)
 
-    def leave(self, **how):
-        """Its eviction is accepted when its slices are without it."""
-        for uid in self.watched_pods:
+    def leave(self, *uids, **how):
+        """The evictions of these pods, or of all, are accepted when their slices are without them."""
+        for uid in uids or self.watched_pods:
             self.watch.mark_evicted(uid)
-        self.slices.name("other", **how)
+            self._here.discard(uid)
+        self.slices.name(*sorted(self._here), "other", **how)
         self.nodes.changed = self.clock.boottime()
 
     async def wait_until_moved(self, *later):

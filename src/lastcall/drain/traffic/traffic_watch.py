@@ -1,9 +1,10 @@
 """Waits until the traffic of departing pods has moved, and learns how long that takes."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
-from lastcall.aio import OrderedTaskGroup, wait_first
+from lastcall.aio import OrderedTaskGroup, cancel_and_wait, wait_first
 from lastcall.drain.traffic.departing_pods import DepartingPod, Departure, ProxyNode
 from lastcall.drain.traffic.departure import (
     DepartureFacts,
@@ -116,17 +117,31 @@ class TrafficWatch:
 
         A pod that is not evicted is waited for without a limit: evict it, or ``forget`` it.
         """
-        while not self._assess(on_change):
-            heard = self._slices.next_change()
-            await wait_first(heard, self._clock.sleep(POLL_SECONDS))
-            self._look_at_slices()
-            if any(one.left is not None for one in self._pending()):
-                await self._read_nodes()
+        looking = asyncio.create_task(self._follow_slices(), name="look at slices")
+        try:
+            while not self._assess(on_change):
+                heard = self._slices.next_change()
+                await wait_first(heard, self._clock.sleep(POLL_SECONDS))
+                self._look_at_slices()
+                if any(one.left is not None for one in self._pending()):
+                    await self._read_nodes()
+        finally:
+            await cancel_and_wait(looking)
         return self.steps
 
     async def close(self) -> None:
         """Ends the watches of slices."""
         await self._slices.stop()
+
+    async def _follow_slices(self) -> None:
+        """Sees changes while nodes are asked, which takes seconds if an agent does not answer.
+
+        A proxy that has heard of a change long before it was seen here would seem to have missed it.
+        """
+        while True:
+            heard = self._slices.next_change()
+            self._look_at_slices()
+            await heard
 
     # -- what is read --------------------------------------------------------------------------------------------------
 

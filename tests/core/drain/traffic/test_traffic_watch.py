@@ -43,6 +43,18 @@ def test_a_node_that_does_not_answer_is_covered_by_the_settle_time():
     play(scene)
 
 
+def test_a_pod_that_leaves_while_a_slow_agent_is_asked_is_seen_at_once():
+    async def scene():
+        world = TrafficWorld()
+        world.nodes.slow, world.nodes.connections = {"n2": 3.0}, 0
+        await world.begin("a", "b")
+        seconds, steps = await world.wait_until_moved((1, lambda: world.leave("a")), (1, lambda: world.leave("b")))
+        assert [(step.why, step.cut_short) for step in steps.values()] == [("its traffic has moved", False)] * 2
+        assert seconds < 2 + 3 * 3.0 + 2 * POLL_SECONDS
+
+    play(scene)
+
+
 def test_a_node_that_is_not_ready_is_named_and_not_waited_for():
     async def scene():
         world = TrafficWorld(count=2)
