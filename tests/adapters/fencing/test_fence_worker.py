@@ -106,6 +106,13 @@ async def test_no_secret_where_others_can_see_it():
     assert SECRET not in reply.why
 
 
+async def test_its_environment_is_what_it_was_given(monkeypatch):
+    monkeypatch.setenv("OF_THE_CONTROLLER", "1")
+    told = (await errand("look").ask(FenceAction.STATUS, LONG)).why
+    assert "PATH=/usr/bin:/bin\0" in told
+    assert "OF_THE_CONTROLLER" not in told
+
+
 @pytest.mark.parametrize(
     ("does", "error", "why"),
     [
