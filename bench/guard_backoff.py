@@ -25,6 +25,7 @@ from lastcall.adapters.kube.client import STRATEGIC, Client
 from lastcall.adapters.kube.https_transport import HttpsTransport
 from lastcall.adapters.kube.resources import GUARD_POLICIES, NODES, PODS, STATEFUL_SETS, dict_resource
 from lastcall.errors import LastcallError
+from lastcall.manifests import uninstall_webhook
 from lastcall.manifests.guard import GuardChoices, guard_labels, guard_objects, guarded_namespace_objects
 from lastcall.manifests.guard_webhooks import PATH, guard_webhook_configuration, url_client
 from lastcall.names import API_VERSION
@@ -173,6 +174,8 @@ class _Scene:
                 await create_object(self._client, obj)
         client = url_client(f"https://127.0.0.1:{self._port}{PATH}")
         await create_object(self._client, guard_webhook_configuration(client, labels=guard_labels()))
+        ending = url_client(f"https://127.0.0.1:{self._port}{uninstall_webhook.PATH}")
+        await create_object(self._client, uninstall_webhook.uninstall_webhook_configuration(ending))
         for obj in guarded_namespace_objects(_SPACE):
             await create_object(self._client, obj)
         await self._client.create(_ACCOUNTS, {"metadata": {"name": "default"}}, namespace=_SPACE)

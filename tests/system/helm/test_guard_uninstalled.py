@@ -33,6 +33,7 @@ def check_nothing_is_left(cluster):
         } - {f"rolebinding.rbac.authorization.k8s.io/lastcall-guard-{one}" for one in ("access", "releaser")}
 
     wait(lambda: not left(), "end of the guard's objects")
+    wait(lambda: cluster.read("statefulset jobs")["status"].get("readyReplicas") == 1, "pod")
     assert "deleted" in cluster("delete pod jobs-0 --wait=false")
 
 
@@ -57,6 +58,19 @@ def test_a_guard_that_is_dead_does_not_block_it(cluster):
     cluster.kill_guard()
     cluster.helm("uninstall", "lastcall")
     assert "cancel" not in cluster.calls()
+    check_nothing_is_left(cluster)
+
+
+def test_an_upgrade_that_switches_the_guard_off_undoes_first_too(cluster):
+    off = {"enabled": False}
+    cluster.helm("upgrade", cluster.chart, "lastcall", {**cluster.values, "guard": off})
+    assert cluster.calls().count("cancel") == 1
+    assert cluster.entry()["state"] == "Released"
+    wait(
+        lambda: not [one for one in cluster.everything() if "lastcall-guard" in one and "rolebinding" not in one], "end"
+    )
+    cluster.helm("upgrade", cluster.chart, "lastcall", {**cluster.values, "guard": off})
+    cluster.helm("uninstall", "lastcall")
     check_nothing_is_left(cluster)
 
 
