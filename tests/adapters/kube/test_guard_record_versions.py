@@ -74,7 +74,9 @@ async def test_conditions_of_other_types_stay(shop):
     for status in ("False", "True"):
         condition = GuardPolicyCondition("Accepted", status, "R", "m", WHEN)
         await shop.records.write_policy_condition(await shop.policy(), condition)
-    found = {one["type"]: one for one in (await stored(shop))["conditions"]}
+    conditions = (await stored(shop))["conditions"]
+    found = {one["type"]: one for one in conditions}
+    assert len(conditions) == len(found)
     assert found["Budgeted"] == other | {"lastTransitionTime": "2026-11-28T12:00:00Z"}
     assert found["Accepted"]["status"] == "True"
 

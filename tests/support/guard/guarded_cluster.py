@@ -95,6 +95,8 @@ class GuardedCluster(LabCluster):
         self.kubelet = Kubelet(self, nodes=("n1", "n2"))
         self.asked, self.allowed = 0, []
         """How many reviews there were; each allowance: pod, reason, and whether the pod had nothing to lose."""
+        self.is_authenticated = True
+        """Whether the guard knows the API server when it is shown an uninstallation."""
         self._tasks = []
 
     async def bind(self, pod, node):
@@ -154,7 +156,7 @@ class GuardedCluster(LabCluster):
         if "/other?" in destination.url:
             return WebhookReply(200, "application/json", json.dumps(self._answer_other(body)).encode())
         if "/uninstall?" in destination.url:
-            answer = await self._uninstallation.answer(body, is_authenticated=True)
+            answer = await self._uninstallation.answer(body, is_authenticated=self.is_authenticated)
             return WebhookReply(200, "application/json", json.dumps(answer).encode())
         self.asked += 1
         answer, request = await self._reviews.answer(body), json.loads(body)["request"]
