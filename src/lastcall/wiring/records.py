@@ -29,6 +29,8 @@ async def shutdown_recorder(
             own_access = access.find_access(clock, os.environ, kubeconfig=kubeconfig)
             http = HttpsTransport(own_access.endpoint, own_access.credentials)
             opened.callback(http.close)
+            preparing = asyncio.create_task(http.prepare(), name="TLS of the agent's own identity")
+            opened.push_async_callback(cancel_and_wait, preparing)
             found.append(Client(http, manager="lastcall-agent"))
 
         def clients() -> list[Client]:

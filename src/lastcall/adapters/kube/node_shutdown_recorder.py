@@ -30,8 +30,9 @@ REFUSED_SECONDS = 300.0
 ASK_SECONDS = 5.0
 """Seconds for one request before it is retried."""
 
-FIRST_SECONDS = 0.25
-"""Seconds from the beginning of a shutdown to the first record: the requests would hold up SIGTERMs, of fifty pods too."""
+FIRST_SECONDS = 0.5
+"""Seconds from the beginning of a shutdown to the first record: before it the request would hold up SIGTERMs, and the release
+of a dozen pods."""
 
 SILENT_SECONDS = 0.25
 """Longest wait at the end for a server that has not answered since an earlier request, in seconds."""

@@ -33,9 +33,9 @@ from lastcall.ports.volumes import NodeVolumes
 LAST_SECONDS = 2.0
 """How long the machine waits at the end for writes under way, in seconds, while the server answers."""
 
-AFTER_SIGTERM_SECONDS = 0.02
-"""After which the writes of a pod begin whose SIGTERM waits for none of them: new connections to the server would take
-the CPU from the SIGTERMs."""
+AFTER_SIGTERM_SECONDS, SIGTERM_SECONDS, SIGTERMS_SECONDS = 0.02, 0.008, 0.5
+"""After how many seconds the writes of a pod begin whose SIGTERM waits for none of them: at least, for each pod that is under
+way, and at most. A runtime sends a hundred SIGTERMs a second on two cores, and the writes would take the CPU from them."""
 
 STOP_FIRST_SECONDS, SIGTERMS_FIRST_SECONDS = 0.012, 0.005
 """How long the Node's announcement leaves the CPU to the stop of the kubelet, at most, and then to the first SIGTERMs."""
@@ -87,6 +87,8 @@ class ClusterNodeFace:
         self._applications = ApplicationState(find_pod, clock)
         self._work = OrderedTaskGroup()
         self._departures: dict[str, PodDeparture] = {}
+        self._ends: dict[str, asyncio.Event] = {}
+        """Set when the containers of a pod with a departure have ended."""
         self._writes: list[tuple[str, asyncio.Task[None]]] = []
         self._calls = CallLimit(clock)
         self._announcing: asyncio.Task[None] | None = None
@@ -138,18 +140,15 @@ class ClusterNodeFace:
         if self._is_cancelled:
             return True
         self._volumes.expect_end(live.pod)
-        waits = self._may_wait_for_traffic(live)
-        after = 0.0 if waits else AFTER_SIGTERM_SECONDS
-        departure = self._departures.get(live.pod.metadata.uid) or self._start_departure(live.pod, grace, after)
-        if waits:
-            end = min(until, self._clock.boottime() + self._limit)
-            listed_by = self._listed_by.get(live.pod.metadata.namespace, 0.0)
+        since = self._clock.boottime()
+        end = min(until, since + self._limit)
+        receives = await self._receives_traffic(live, end)
+        departure = self._find_departure(live.pod, grace, is_urgent=receives is not False)
+        if departure is None:
+            return True
+        if receives:
             await self._traffic.wait_until_withdrawn(
-                live.pod,
-                departure.wait_until_begun,
-                until=end,
-                listed_by=listed_by,
-                stopped=self._wait_until_stopped,
+                live.pod, departure.wait_until_begun, since=since, until=end, stopped=self._wait_until_stopped
             )
         if pod_changes.serves_volumes(live.pod):
             await self._volumes.wait_for_users(until)
@@ -163,6 +162,8 @@ class ClusterNodeFace:
         """
         known = await self._kubelet.report_pod_ended(live, exit_codes)
         uid = live.pod.metadata.uid
+        if end := self._ends.get(uid):
+            end.set()
         pod = live.pod if uid in self._departures else self._find_pod(uid) or live.pod
         if self._is_cancelled or pod_changes.object_fate(pod) is not ObjectFate.DELETED:
             return known
@@ -232,10 +233,16 @@ class ClusterNodeFace:
             for departure in self._departures.values():
                 self._start_write(departure.key, departure.repeat())
 
-    def _may_wait_for_traffic(self, live: RunningPod) -> bool:
-        """Not if no Service can select the pod; the labels of a pod that only the runtime knows may be old ones."""
+    async def _receives_traffic(self, live: RunningPod, end: float) -> bool | None:
+        """Whether Services send the pod traffic for whose end SIGTERM waits; None if the server has not said so in time.
+
+        Not if no Service can select the pod; the labels of a pod that only the runtime knows may be old ones.
+        """
         selectable = may_be_selected(live.pod) or not live.is_spec_known
-        return selectable and self._limit > 0 and self._objects.is_connected()
+        if not (selectable and self._limit > 0 and self._objects.is_connected()):
+            return False
+        listed_by = self._listed_by.get(live.pod.metadata.namespace, 0.0)
+        return await self._traffic.receives_traffic(live.pod, by=min(listed_by, end))
 
     async def _wait_until_stopped(self) -> None:
         """A kubelet that is about to end may still see a deletion, and would end the pod itself, without any wait."""
@@ -243,15 +250,31 @@ class ClusterNodeFace:
         if self._stopping and not self._stopping.done() and left > 0:
             await wait_first(wait_any(self._stopping), self._clock.sleep(left))
 
-    async def _begin_departure(self, departure: PodDeparture, grace: float, after: float) -> None:
+    async def _begin_departure(
+        self, departure: PodDeparture, grace: float, *, end: asyncio.Event, is_urgent: bool
+    ) -> None:
         """First the kubelet, and then the Node: a replacement must not be scheduled to it again."""
-        await self._clock.sleep(after)
+        if not is_urgent:
+            await self._leave_cpu_to_sigterms(end)
         await self._wait_until_stopped()
         if self._announcing:
             await wait_first(self._announcement.wait_until_tried(), self._clock.sleep(ANSWER_SECONDS))
         await departure.begin(grace)
 
-    def _start_departure(self, pod: Pod, grace: float, after: float = 0.0) -> PodDeparture:
+    async def _leave_cpu_to_sigterms(self, end: asyncio.Event) -> None:
+        """Until the pod's ``end`` at most. How many SIGTERMs there are is known when all pods of the phase have begun."""
+        await self._clock.sleep(AFTER_SIGTERM_SECONDS)
+        under_way = sum(not one.is_set() for one in self._ends.values())
+        left = min(SIGTERM_SECONDS * under_way, SIGTERMS_SECONDS) - AFTER_SIGTERM_SECONDS
+        await wait_first(end.wait(), self._clock.sleep(left))
+
+    def _find_departure(self, pod: Pod, grace: float, *, is_urgent: bool) -> PodDeparture | None:
+        """The pod's writes, which begin now unless they have; None after a cancel."""
+        if self._is_cancelled:
+            return None
+        return self._departures.get(pod.metadata.uid) or self._start_departure(pod, grace, is_urgent=is_urgent)
+
+    def _start_departure(self, pod: Pod, grace: float, *, is_urgent: bool = True) -> PodDeparture:
         departure = self._departures[pod.metadata.uid] = PodDeparture(
             pod,
             self._objects,
@@ -260,7 +283,8 @@ class ClusterNodeFace:
             note=self._add_note,
             contact=self._contact,
         )
-        self._start_write(pod.key, self._begin_departure(departure, grace, after))
+        end = self._ends[pod.metadata.uid] = asyncio.Event()
+        self._start_write(pod.key, self._begin_departure(departure, grace, end=end, is_urgent=is_urgent))
         return departure
 
     async def _hand_over(self) -> None:
@@ -297,6 +321,7 @@ class ClusterNodeFace:
         self._work = OrderedTaskGroup()
         self._announcing = self._stopping = None
         self._departures.clear()
+        self._ends.clear()
         self._writes.clear()
         self._listed_by.clear()
         await self._volumes.stop()

@@ -15,7 +15,7 @@ ANSWER_SECONDS = 0.25
 class TrafficWait:
     """Waits for one pod at a time; ``settle`` is the time that proxies need to follow the EndpointSlices.
 
-    ``observe`` gets the seconds from the beginning of a wait until the slices are without the pod.
+    ``settle`` is asked for only for a pod that a slice names as ready. ``observe`` gets the seconds from the beginning of a wait until the slices are without the pod.
     """
 
     def __init__(
@@ -26,28 +26,28 @@ class TrafficWait:
         self._observe = observe
         self._clock = clock
 
+    async def receives_traffic(self, pod: Pod, *, by: float) -> bool | None:
+        """Whether an EndpointSlice names the pod as ready; None if the slices are not listed ``by`` (boottime seconds)."""
+        while (receives := self._endpoints.receives_traffic(pod)) is None:
+            if not await self._is_done_by(by, self._endpoints.next_change()):
+                return None
+        return receives
+
     async def wait_until_withdrawn(
         self,
         pod: Pod,
         announced: Callable[[], Awaitable[None]],
         *,
+        since: float,
         until: float,
-        listed_by: float,
         stopped: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """Returns when no EndpointSlice names the pod as ready any more and the settle time is over.
 
-        At ``until`` (CLOCK_BOOTTIME seconds) it returns in any case, and earlier if the server does not answer: the
-        slices have to be listed by ``listed_by``, and ``announced``, the wait for the pod's first write, has to end in
-        ``ANSWER_SECONDS``, after ``stopped``, the wait for the end of a kubelet that must not see that write. It returns
-        at once for a pod that no slice names as ready; the proxies' settle time is asked for only for one that is.
+        At ``until`` (CLOCK_BOOTTIME seconds) it returns in any case, and earlier if the server does not answer:
+        ``announced``, the wait for the pod's first write, has to end in ``ANSWER_SECONDS``, after ``stopped``, the wait
+        for the end of a kubelet that must not see that write. ``since`` is when the pod's termination began.
         """
-        begun = self._clock.boottime()
-        while (receives := self._endpoints.receives_traffic(pod)) is None:
-            if not await self._is_done_by(min(listed_by, until), self._endpoints.next_change()):
-                return
-        if not receives:
-            return
         self._settle.start()
         if stopped and not await self._is_done_by(until, stopped()):
             return
@@ -57,7 +57,7 @@ class TrafficWait:
         while self._endpoints.receives_traffic(pod):
             if not await self._is_done_by(until, self._endpoints.next_change()):
                 return
-        self._observe(self._clock.boottime() - begun)
+        self._observe(self._clock.boottime() - since)
         await self._clock.sleep(min(self._settle.current_seconds(), until - self._clock.boottime()))
 
     async def _is_done_by(self, moment: float, work: Awaitable[None]) -> bool:

@@ -125,12 +125,12 @@ class KubeletNodeFace:
             return False
         self._kubelet.withdrawn.add(live.pod.metadata.uid)
         worker.record.notify_change()
-        await self._traffic.wait.wait_until_withdrawn(
-            live.pod,
-            worker.record.writer.wait_until_written,
-            until=min(until, self._clock.boottime() + self._traffic.limit),
-            listed_by=self._listed_by,
-        )
+        since = self._clock.boottime()
+        end = min(until, since + self._traffic.limit)
+        if await self._traffic.wait.receives_traffic(live.pod, by=min(self._listed_by, end)):
+            await self._traffic.wait.wait_until_withdrawn(
+                live.pod, worker.record.writer.wait_until_written, since=since, until=end
+            )
         return False
 
     async def report_pod_ended(self, live: RunningPod, exit_codes: dict[str, int | None]) -> bool:
