@@ -56,6 +56,31 @@ async def test_armed_before_it_is_stopped_and_started_before_it_is_disarmed(mach
     assert await jobs(machine) == [*down, *back]
 
 
+async def test_a_kubelet_that_an_earlier_run_has_stopped_is_started_when_nothing_is_shutting_down(machine):
+    """Also without the journal of that run."""
+    before = agent(machine)
+    await before.begin_shutdown(time.clock_gettime(time.CLOCK_BOOTTIME) + 60)
+    await before.close()
+    after = agent(machine)
+    await after.clean_up(None)
+
+    async def is_back():
+        return await states(machine) == ["active", "inactive"]
+
+    assert await eventually(is_back, True)
+    await after.close()
+
+
+async def test_a_kubelet_that_somebody_else_has_stopped_stays_so(machine):
+    async with SystemdUnits.open(machine.address) as systemd:
+        await systemd.stop_unit(KUBELET)
+    beside = agent(machine)
+    await beside.clean_up(None)
+    await asyncio.sleep(0.3)
+    assert ("StartUnit", KUBELET) not in await jobs(machine)
+    await beside.close()
+
+
 async def test_a_kubelet_that_somebody_starts_is_stopped_again_and_told(machine, monkeypatch):
     monkeypatch.setattr(kubelet_service, "LOOK_SECONDS", 0.05)
     beside = agent(machine)

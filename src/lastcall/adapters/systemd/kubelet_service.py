@@ -111,15 +111,20 @@ class KubeletService:
         return notes
 
     async def clean_up(self, last: ShutdownRecord | None) -> None:
-        """Returns None; the timer starts a kubelet that an earlier run of the agent stopped."""
+        """Begins to start a kubelet that an earlier run of the agent has stopped in this boot: no shutdown is under way.
+
+        That run's journal is gone, or was never written because the disk was full; the timer would take until the
+        deadline, and a minute more.
+        """
+        if self._unit:
+            self._replace_work(self._start_kubelet, self._not_started_text)
 
     async def mark_ready(self) -> None:
         """Starts the kubelet if the agent has stopped it, and removes the timer."""
         self._ending.clear()
         if self._unit:
             await self._stop_guard()
-            otherwise = f"{self._unit} is not started yet; {KUBELET_TIMER} will do it at the latest"
-            work = self._replace_work(self._start_kubelet, otherwise)
+            work = self._replace_work(self._start_kubelet, self._not_started_text)
             await wait_first(wait_any(work), self._clock.sleep(BACK_SECONDS))
 
     async def close(self) -> None:
@@ -129,6 +134,10 @@ class KubeletService:
             await cancel_and_wait(self._work)
 
     # ------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _not_started_text(self) -> str:
+        return f"{self._unit} is not started yet; {KUBELET_TIMER} will do it at the latest"
 
     async def _stop_guard(self) -> None:
         if self._guard:
