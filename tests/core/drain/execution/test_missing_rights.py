@@ -121,6 +121,22 @@ async def test_from_the_middle_on(world, right, timeout):
 
 
 @in_world()
+async def test_a_renewal_that_is_refused_for_a_moment_ends_nothing(world):
+    """An API server that has just started may refuse what its roles permit, until it has read them."""
+    await world.deploy(replicas=3, budget=0)
+    run, rights = await drain_without(world, "update leases")
+    async with world.running(run) as task:
+        await world.until(lambda: run.recorder.of("refused"))
+        rights.take("update leases")
+        await world.until(lambda: rights.has_refused("leases", "drain"))
+        rights.give_back("update leases")
+        await world.settle(45)
+        await world.patch(BUDGETS, "web", {"spec": {"maxUnavailable": 1}})
+        assert await outcome(run, task) == ""
+    assert world.on("n1") == []
+
+
+@in_world()
 @pytest.mark.parametrize("policy", TimeoutPolicy)
 async def test_the_time_ends_a_drain_though_the_api_server_is_away(world, policy):
     await world.deploy(replicas=3, budget=0)

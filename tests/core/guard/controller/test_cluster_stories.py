@@ -153,6 +153,17 @@ def test_what_another_webhook_denies_and_nobody_asks_for_again_is_undone():
     play_on_guarded_cluster(scene)
 
 
+def test_a_dry_run_that_is_allowed_is_not_told_of():
+    async def scene(cluster):
+        await evict_when_ready(cluster)
+        assert (await cluster.evict("ann", dryRun=["All"]))[0] == 201
+        await cluster.clock.sleep(2)
+        assert (await cluster.evict("ann"))[0] == 201
+        assert "allowedAt" not in cluster.entries()["db-0"]
+
+    play_on_guarded_cluster(scene)
+
+
 def test_an_allowance_of_an_earlier_preparation_is_not_told_of():
     async def scene(cluster):
         await evict_when_ready(cluster)
