@@ -1,6 +1,5 @@
 """Python's garbage collector, for programs that make many objects and keep most of them."""
 
-import functools
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,15 +16,15 @@ _exempted: list[bool] = []
 def collect_rarely() -> Iterator[None]:
     """The collector looks seldom within: else it goes through all of a large cluster again and again, for nothing.
 
-    It begins with a look at everything, so that the looks within come at the same moments in every run.
+    What is there already is not looked at within, nor ever after, and the looks within come at the same moments in every
+    run.
     """
     before = gc.get_threshold()
     if before == _SELDOM:
         yield
         return
-    _freeze_program_objects()
+    _freeze_present_objects()
     _exempted.clear()
-    gc.collect()
     gc.set_threshold(*_SELDOM)
     try:
         yield
@@ -33,7 +32,7 @@ def collect_rarely() -> Iterator[None]:
         gc.set_threshold(*before)
         if _exempted:
             gc.unfreeze()
-            _freeze_program_objects.cache_clear()
+            _promotions.clear()
 
 
 @contextmanager
@@ -51,8 +50,23 @@ def exempt_from_collection() -> Iterator[None]:
         _exempted.append(True)
 
 
-@functools.cache
-def _freeze_program_objects() -> None:
-    """Once in a process: modules, classes and functions stay until its end, and need not be looked at again."""
-    gc.collect()
+_promotions: list[int] = []
+"""How often objects had grown old when the last run began. Empty before the first run, and after ``gc.unfreeze``."""
+
+
+def _freeze_present_objects() -> None:
+    """Modules, classes, and what other runs have left: they stay, and need not be looked at again.
+
+    First what is garbage is removed. Between runs of which one follows the other nothing grows old, and all garbage is
+    young: to look through all that is old as well would take a tenth of a short run.
+    """
+    young = [_count_promotions()] == _promotions
+    gc.collect(1 if young else 2)
     gc.freeze()
+    gc.collect()  # there is nothing left to look at: it sets the counters back
+    _promotions[:] = [_count_promotions()]
+
+
+def _count_promotions() -> int:
+    """How many looks so far have moved objects to the oldest generation."""
+    return sum(one["collections"] for one in gc.get_stats()[1:])

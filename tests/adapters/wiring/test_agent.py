@@ -15,4 +15,4 @@ def test_no_full_garbage_collection_holds_up_a_shutdown():
         agent._spare_garbage_collection(AgentState.RELEASED)
         assert gc.get_freeze_count() == 0, "after a cancel the garbage is collected again"
     finally:
-        gc.unfreeze()
+        gc.freeze()  # as it was before

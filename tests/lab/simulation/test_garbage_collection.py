@@ -1,6 +1,7 @@
 """Within a rehearsal the garbage collector looks seldom, and afterwards as often as before."""
 
 import gc
+import weakref
 
 import pytest
 
@@ -49,6 +50,37 @@ def test_what_is_made_to_stay_is_not_looked_at_until_the_end():
         assert gc.isenabled()
         assert not looked_at(kept)
     assert looked_at(kept)
+
+
+def test_what_was_there_before_is_not_looked_at_within():
+    kept = [[] for _ in range(1000)]
+    with collect_rarely():
+        assert not looked_at(kept)
+
+
+class Knot:
+    """Garbage that only the collector finds."""
+
+    def __init__(self):
+        self.itself = self
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["young", "old"])
+def test_garbage_is_removed_before_a_run_also_where_one_follows_the_other(old):
+    with collect_rarely():
+        pass
+    gc.disable()
+    try:
+        gone = weakref.ref(Knot())
+        kept = Knot()
+        if old:
+            gc.collect(1)
+            gone, kept = weakref.ref(kept), None
+        assert gone()
+        with collect_rarely():
+            assert gone() is None
+    finally:
+        gc.enable()
 
 
 def looked_at(objects):
