@@ -1,8 +1,11 @@
 """The real Helm, in a process of its own: it is a Go library, whose threads and signals are not for the tests' process.
 
-As a program this module makes one call, which it reads as JSON from standard input: the method, its arguments.
+As a program this module makes the calls that it reads as JSON from standard input, one in a line: the method, its
+arguments. One such program makes all calls of the tests' process that need no environment of their own.
 """
 
+import atexit
+import functools
 import json
 import os
 import subprocess
@@ -23,9 +26,17 @@ class HelmFailed(Exception):
 def call(method, *arguments, config=None, environment=None, **options):
     """What a function of ``helm_python`` returns, or a method of its Config."""
     request = {"method": method, "arguments": arguments, "options": options, "config": config}
+    line = json.dumps(request, default=str) + "\n"
+    answer = json.loads(_ask_shared_program(line) if environment is None else _ask_own_program(line, environment))
+    if "failure" in answer:
+        raise HelmFailed(answer["failure"])
+    return answer["result"]
+
+
+def _ask_own_program(line, environment):
     done = subprocess.run(
         [sys.executable, __file__],
-        input=json.dumps(request, default=str),
+        input=line,
         capture_output=True,
         text=True,
         check=False,
@@ -33,10 +44,28 @@ def call(method, *arguments, config=None, environment=None, **options):
         env=environment,
     )
     assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    if "failure" in answer:
-        raise HelmFailed(answer["failure"])
-    return answer["result"]
+    return done.stdout
+
+
+def _ask_shared_program(line):
+    program = _shared_program()
+    program.stdin.write(line)
+    program.stdin.flush()
+    answer = program.stdout.readline()
+    assert answer, "Helm's program has ended, and has said why on standard error"
+    return answer
+
+
+@functools.cache
+def _shared_program():
+    program = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(_end_program, program)
+    return program
+
+
+def _end_program(program):
+    with program:
+        program.kill()
 
 
 def render(values=None, *, namespace=NAMESPACE, chart=CHART):
@@ -78,11 +107,13 @@ def _answer(request):
 def _main():
     import helm_python
 
-    try:
-        answer = {"result": _answer(json.load(sys.stdin))}
-    except helm_python.HelmError as error:
-        answer = {"failure": str(error)}
-    sys.stdout.write(json.dumps(answer))
+    for line in sys.stdin:
+        try:
+            answer = {"result": _answer(json.loads(line))}
+        except helm_python.HelmError as error:
+            answer = {"failure": str(error)}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
