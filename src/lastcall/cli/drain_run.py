@@ -71,6 +71,8 @@ def execute_drain(
     for obstacle in plan.blocked:
         by = f"{obstacle.by.kind} {'/'.join(filter(None, (obstacle.by.namespace, obstacle.by.name)))}"
         click.echo(plain_text(f"Warning: {by} blocks: {obstacle.why}; mend: {obstacle.mend}"), err=True)
+    if request.surges:
+        print_missing_room(case)
     return asyncio.run(_run_until_signal(case, plan, request, kubeconfig, context))
 
 
@@ -89,6 +91,14 @@ def _print_warnings(case: "DrainCase") -> None:
     if pods:
         said = "; ".join(f"{why}: {', '.join(names)}" for why, names in pods.items())
         click.echo(plain_text(f"Warning: {said}"), err=True)
+
+
+def print_missing_room(case: "DrainCase") -> None:
+    """The additional pod of a surge would wait for ever, and the drain with it."""
+    from lastcall.drain.planning.room_elsewhere import list_room_notes
+
+    for note in list_room_notes(case):
+        click.echo(plain_text(f"Warning: {note.text} ({note.mend})"), err=True)
 
 
 def _list_refusals(case: "DrainCase") -> Iterator[str]:

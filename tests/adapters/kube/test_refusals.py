@@ -10,6 +10,10 @@ from lastcall_lab.simulation.recorded_cluster.kubectl_items import KINDS
 VIEWER = "permit it by: kubectl create clusterrolebinding lastcall-viewer --clusterrole=lastcall-viewer"
 VIEW = "permit it by: kubectl create rolebinding lastcall-viewer --clusterrole=view"
 
+DRAINER_THERE = (
+    "permit it by: kubectl create rolebinding lastcall-drainer --namespace=lastcall-drains --role=lastcall-drainer "
+    "--user=jane"
+)
 DRAINER = (
     "permit it by: kubectl create clusterrolebinding lastcall-drainer --clusterrole=lastcall-drainer --user=jane; "
     "lastcall manifests agent has that role"
@@ -57,6 +61,10 @@ def test_the_role_that_helps_is_named(said, hint):
         (
             refusal("system:serviceaccount:ops:look", "list", "evictions", "lifecycle.k8s.io"),
             REQUESTER,
+        ),
+        (
+            refusal("jane", "get", "leases", "coordination.k8s.io", namespace="lastcall-drains"),
+            DRAINER_THERE,
         ),
         (refusal("jane", "list", "secrets"), ""),
     ],

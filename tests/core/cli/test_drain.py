@@ -5,9 +5,10 @@ import json
 import pytest
 from click.testing import CliRunner
 from support.drain.objects import node_object, owned_object, owner_reference, pod_object
-from support.drain.plans import budget_object, list_of, workload_object
+from support.drain.plans import budget_object, case_of, list_of, workload_object
 
 from lastcall.cli.drain import command
+from lastcall.cli.drain_run import print_missing_room
 from lastcall.errors import InvalidInput
 
 NOW = ["--now", "2026-01-01T12:00:00Z"]
@@ -319,3 +320,10 @@ def test_a_guard_policy_that_makes_no_sense():
 @pytest.mark.parametrize("text", ["", "{", "kind: Secret\n", "[]"])
 def test_a_file_that_is_no_state(text):
     assert wrong("n1", stdin=text).startswith("standard input: ")
+
+
+@pytest.mark.parametrize("is_cordoned", [False, True])
+def test_a_surge_says_that_no_other_node_takes_the_additional_pod(capsys, is_cordoned):
+    other = node_object("n2", unschedulable=is_cordoned, allocatable={"cpu": "4", "memory": "8Gi", "pods": "110"})
+    print_missing_room(case_of(other, owned_object("web-1")))
+    assert capsys.readouterr().err.startswith("Warning: no other node takes pods for: ") is is_cordoned

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from lastcall.adapters.kube.client import Client
+from lastcall.adapters.kube.refusals import explain_refusal
 from lastcall.adapters.kube.resources import LEASES, NAMESPACES, WrittenObject
 from lastcall.aio import timeout
 from lastcall.errors import AlreadyExists, ApiNotPermitted, Conflict, LastcallError, NotFound
@@ -227,8 +228,12 @@ class KubeNodeOwnership:
 
 
 def _missing_text(namespace: str, error: LastcallError) -> str:
-    mend = f"; mend: kubectl create namespace {namespace}" if isinstance(error, NotFound) else ""
-    return f"nothing keeps two drains of one node apart by Leases in {namespace}: {error}{mend}"
+    said = str(error)
+    if isinstance(error, NotFound):
+        said = f"{error}; mend: kubectl create namespace {namespace}"
+    elif isinstance(error, ApiNotPermitted):
+        said = explain_refusal(error, drains=True)
+    return f"nothing keeps two drains of one node apart by Leases in {namespace}: {said}"
 
 
 def _owner(place: _Place, lease: NodeLease) -> NodeOwner:

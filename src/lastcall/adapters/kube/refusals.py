@@ -4,7 +4,7 @@ import re
 
 from lastcall.errors import ApiNotPermitted
 from lastcall.model.viewer_access import VERBS, VIEWED
-from lastcall.names import DRAINER, VIEWER
+from lastcall.names import DRAINER, DRAINS_NAMESPACE, VIEWER
 
 _REFUSAL = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
@@ -54,6 +54,9 @@ def _drain_hint(refusal: re.Match[str]) -> str:
             f"permit it by: kubectl create clusterrole {_REQUESTS} --verb=create,get,list,watch,patch --resource={kinds}; "
             f"kubectl create clusterrolebinding {_REQUESTS} --clusterrole={_REQUESTS} {subject}"
         )
+    if (refusal["resource"], refusal["namespace"]) == ("leases", DRAINS_NAMESPACE):
+        where = f"--namespace={DRAINS_NAMESPACE} --role={DRAINER}"
+        return f"permit it by: kubectl create rolebinding {DRAINER} {where} {subject}"
     if refusal["resource"] not in _DRAINED:
         return ""
     return (

@@ -130,5 +130,8 @@ def _find_failure(workload: SurgeableWorkload, record: SurgeRecord, now: datetim
 def _wait_text(workload: SurgeableWorkload, record: SurgeRecord) -> str:
     status = workload.status
     if record.method is SurgeMethod.RESTART:
-        return f"{workload.title}: {status.updated_replicas} of {workload.spec.replicas} pods are new"
+        new = f"{status.updated_replicas} of {workload.spec.replicas} pods are new"
+        return f"{workload.title}: {new}" + (
+            ", and not ready yet" if status.updated_replicas and not workload.is_rolled_out else ""
+        )
     return f"{workload.title}: {status.ready_replicas} of {workload.spec.replicas} pods are ready"

@@ -61,6 +61,8 @@ def test_a_restart_is_recorded_waited_for_and_left():
     web = patched(web, first.patch)
     assert web.spec.template.metadata.annotations == {RESTARTED_AT: "2026-01-01T00:00:00Z"}
     assert step(web) == WaitForSurge("Deployment shop/web: 0 of 1 pods are new")
+    starting = replaced(web, status={"replicas": 2, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1})
+    assert step(starting) == WaitForSurge("Deployment shop/web: 1 of 1 pods are new, and not ready yet")
     assert isinstance(step(web, gone=True), WaitForSurge), "its new pod has not been available"
     done = {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1}
     last = step(replaced(web, status=done), gone=True)
