@@ -69,6 +69,9 @@ def test_only_the_api_server_has_a_preparation_begun(shop):
     hooks = json.loads(shop("get validatingwebhookconfiguration lastcall-guard -o json"))["webhooks"]
     url = next(hook["clientConfig"]["url"] for hook in hooks if hook["rules"][0]["operations"] == ["DELETE"])
     assert "/review/" in url
+    for path in ("/uninstall", "/uninstall/wrong"):
+        assert ask(urljoin(url, path), deletion(pod))["allowed"]
+        assert json.loads(shop("get validatingwebhookconfiguration lastcall-guard -o json"))["webhooks"] == hooks
     for path in ("/review", "/review/", "/review/wrong"):
         answer = ask(urljoin(url, path), deletion(pod), authorization="Bearer of-a-pod")
         assert (answer["allowed"], answer["status"]["code"]) == (False, 429)
