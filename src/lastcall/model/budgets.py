@@ -25,6 +25,9 @@ MOST_DISRUPTED = 2000
 """A budget with more evicted pods that the disruption controller has not yet seen end allows no more."""
 
 SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+NEGATIVE = "pdb disruptions allowed is negative"
+UNCONFIRMED = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+"""These two with code 403, though they pass when the disruption controller has caught up."""
 VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
@@ -161,10 +164,9 @@ def _budget_refusal(budget: Budget) -> EvictionRefused | None:
     if status.observed_generation < budget.metadata.generation:
         return stale_refusal(budget)
     if status.disruptions_allowed < 0:
-        return EvictionRefused(EvictionObstacle.NEGATIVE, [budget], "pdb disruptions allowed is negative")
+        return EvictionRefused(EvictionObstacle.NEGATIVE, [budget], NEGATIVE)
     if len(status.disrupted_pods or {}) > MOST_DISRUPTED:
-        cause = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        return EvictionRefused(EvictionObstacle.UNCONFIRMED, [budget], cause)
+        return EvictionRefused(EvictionObstacle.UNCONFIRMED, [budget], UNCONFIRMED)
     return None if status.disruptions_allowed else EvictionRefused(EvictionObstacle.SPENT, [budget], _lack_text(budget))
 
 

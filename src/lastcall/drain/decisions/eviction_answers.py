@@ -13,7 +13,7 @@ from lastcall.errors import (
     TooManyRequests,
     Unavailable,
 )
-from lastcall.model.budgets import SEVERAL
+from lastcall.model.budgets import NEGATIVE, SEVERAL, UNCONFIRMED
 from lastcall.ports.drain import EvictionHeld
 
 _ANOTHER_POD = re.compile(r"UID in (the )?precondition")
@@ -45,9 +45,10 @@ def read_answer(error: LastcallError | None) -> PodAnswer:
 def _waits(error: LastcallError) -> bool:
     if isinstance(error, TooManyRequests | Unavailable | Conflict):
         return True
-    return isinstance(error, ApiNotPermitted) and any(
-        cause.get("reason") == NAMESPACE_TERMINATING for cause in _list_causes(error)
-    )
+    if not isinstance(error, ApiNotPermitted):
+        return False
+    is_behind = any(text in str(error) for text in (NEGATIVE, UNCONFIRMED))
+    return is_behind or any(cause.get("reason") == NAMESPACE_TERMINATING for cause in _list_causes(error))
 
 
 def _whole_text(error: LastcallError) -> str:

@@ -5,7 +5,7 @@ import pytest
 from lastcall import errors
 from lastcall.drain.decisions.eviction_answers import read_answer
 from lastcall.drain.decisions.pod_progress import AnswerKind
-from lastcall.model.budgets import SEVERAL, VIOLATED
+from lastcall.model.budgets import NEGATIVE, SEVERAL, UNCONFIRMED, VIOLATED
 from lastcall.ports.drain import EvictionHeld
 
 TERMINATING = {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]}
@@ -17,6 +17,12 @@ NEEDS = {
 HELD = 'admission webhook "evict.guard.lastcall.dev" denied the request: held'
 RECORD = "the UID in the precondition (a) does not match the UID in record (b). The object might have been deleted"
 STORED = "Precondition failed: UID in precondition: a, UID in object meta: b"
+
+
+def behind(why):
+    """kube-apiserver's answer while the disruption controller is behind (eviction.go, ``checkAndDecrement``)."""
+    return errors.ApiNotPermitted(f'poddisruptionbudget.policy "web" is forbidden: {why}', code=403)
+
 
 TABLE = {
     "success": (None, AnswerKind.ACCEPTED),
@@ -35,6 +41,13 @@ TABLE = {
     "several budgets": (errors.ApiUnavailable(SEVERAL, code=500), AnswerKind.FAILED),
     "a namespace that is deleted": (
         errors.ApiNotPermitted("forbidden", code=403, details=TERMINATING),
+        AnswerKind.REFUSED,
+    ),
+    "a webhook that says no with 500": (errors.ApiUnavailable(HELD, code=500), AnswerKind.REFUSED),
+    "a budget that allows less than nothing": (behind(NEGATIVE), AnswerKind.REFUSED),
+    "a budget whose controller has not seen 2,000 evictions": (behind(UNCONFIRMED), AnswerKind.REFUSED),
+    "a budget that others write at the same time": (
+        errors.ApiUnavailable("Timeout: couldn't update PodDisruptionBudget due to conflicts", code=504),
         AnswerKind.REFUSED,
     ),
     "no right": (errors.ApiNotPermitted("pods/eviction is forbidden", code=403), AnswerKind.FAILED),
