@@ -15,7 +15,8 @@ ANSWER_SECONDS = 0.25
 class TrafficWait:
     """Waits for one pod at a time; ``settle`` is the time that proxies need to follow the EndpointSlices.
 
-    ``settle`` is asked for only for a pod that a slice names as ready. ``observe`` gets the seconds from the beginning of a wait until the slices are without the pod.
+    ``settle`` is asked for only for a pod that a slice names as ready. ``observe`` gets the seconds from the beginning of
+    a wait until the slices are without the pod.
     """
 
     def __init__(
