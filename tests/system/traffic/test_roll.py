@@ -23,8 +23,8 @@ async def test_requests_are_lost_by_kubectl_and_none_by_lastcall(tmp_path):
         by_lastcall = await rig.roll(rig.drain_by_lastcall, rig.nodes)
         assert by_lastcall.lost == []
         assert min(by_kubectl.least, by_lastcall.least) >= rig.least
-        # Whether a drain was sure that the traffic had moved is not asked: a process that gets no processor for half a
-        # second hears of a slice after the proxies, and waits for its limit. Virtual time has that.
+        assert "Warning: the traffic" not in rig.said
+        assert "not tell" not in rig.said
         label = "kubectl label namespace default lastcall.dev/settle-seconds="
         await asyncio.to_thread(rig.kubectl, f"annotate pods -l app=shop {SLEEP_ADDED}=0 --overwrite")
         await asyncio.to_thread(rig.kubectl, f"label namespace default {SETTLE_SECONDS}=0 --overwrite")

@@ -199,7 +199,7 @@ class DrainRun:
             self._choose_pods()
         requests = self._requests
         rooms = self._budgets.look(pod for pod in watch.pods if requests.is_refused(pod.metadata.uid))
-        self.course = replace(self.course, pods=requests.pods, asked=requests.asked, rooms=rooms)
+        self.course = replace(self.course, pods=requests.pods, asked=requests.uids_under_way, rooms=rooms)
         self._tell_gone()
 
     def _look_at(self, nodes: Sequence[DrainNode]) -> None:

@@ -58,7 +58,7 @@ class PodRequests:
         return tuple(self._pods.values())
 
     @property
-    def asked(self) -> frozenset[str]:
+    def uids_under_way(self) -> frozenset[str]:
         """The uids for which a request is under way."""
         return self._asked
 
