@@ -121,8 +121,8 @@ class DrainWatch(Protocol):
         ...
 
     @property
-    def failure(self) -> str:
-        """Why what is known may be out of date; "" while it is current."""
+    def nodes_failure(self) -> str:
+        """Why what is known of the nodes may be out of date; "" while it is current."""
         ...
 
     @property

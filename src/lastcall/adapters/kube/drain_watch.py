@@ -43,9 +43,9 @@ class KubeDrainWatch:
         return not self._unlisted
 
     @property
-    def failure(self) -> str:
-        """``DrainWatch.failure``."""
-        return next((str(one.failure) for one in self._informers if one.failure is not None), "")
+    def nodes_failure(self) -> str:
+        """``DrainWatch.nodes_failure``."""
+        return "" if self._nodes.failure is None else str(self._nodes.failure)
 
     @property
     def _informers(self) -> Sequence[Informer[DrainNode] | Informer[DrainPod]]:

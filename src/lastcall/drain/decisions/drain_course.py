@@ -33,7 +33,7 @@ class DrainCourse(Facts, frozen=True):
     nodes: tuple[NodeProgress, ...]
     is_owned: bool = False
     is_sure: bool = True
-    """Nobody else can have taken the nodes; if that is not known, no pod is asked for."""
+    """Nobody else can have taken the nodes, and it is known how they are; otherwise no pod is asked for."""
     pods: tuple[PodProgress, ...] | None = None
     seen: Mapping[str, SeenPod] = msgspec.field(default_factory=dict)
     rooms: Mapping[str, SeenRoom] = msgspec.field(default_factory=dict)

@@ -24,6 +24,7 @@ from lastcall.drain.decisions.steps import (
 from lastcall.drain.execution.budget_sight import BudgetSight
 from lastcall.drain.execution.chosen_pods import PodChooser
 from lastcall.drain.execution.drain_observer import DrainObserver
+from lastcall.drain.execution.node_sight import NodeSight
 from lastcall.drain.execution.node_writer import NodeWriter
 from lastcall.drain.execution.patience import ask_patiently
 from lastcall.drain.execution.pod_requests import PodRequests, RequestParts
@@ -82,6 +83,7 @@ class DrainRun:
         self._nodes, self._parts, self._writer, self._choose, self._uncordons = nodes, parts, writer, choose, uncordons
         self._clock, self._observer = parts.clock, parts.observer
         self._failovers = {one.name: describe_failover(one.metadata.annotations) for one in nodes}
+        self._node_sight = NodeSight(parts.cluster, parts.watch)
         self._sight = PodSight(parts.clock, ignores_opt_outs=course.settings.ignore_opt_outs)
         self._begun = self._clock.boottime()
         self._spent: Mapping[str, float] = {}
@@ -134,7 +136,7 @@ class DrainRun:
 
     async def _take_steps(self) -> None:
         while True:
-            self._observe()
+            await self._observe()
             now = self._clock.boottime()
             decision = decide_steps(self.course, now)
             self._observer.show(self.course, now)
@@ -183,18 +185,19 @@ class DrainRun:
 
     # -- what is known -------------------------------------------------------------------------------------------------
 
-    def _observe(self) -> None:
+    async def _observe(self) -> None:
         watch = self._parts.watch
         is_sure = self._keeping is None or self._parts.ownership.is_sure
         self.course = replace(self.course, is_sure=is_sure)
         if self._watching is None or not watch.is_complete:
             return
-        known = watch.nodes
-        self._look_at(list(known.values()))
-        for node in self.course.nodes:
-            if node.name not in known and not node.trouble and node.outcome is None:
-                self._set_node(node.name, trouble="its Node was deleted")
-        self.course = replace(self.course, seen=self._sight.look(watch.pods, known.values()))
+        nodes = await self._node_sight.look([one.name for one in self.course.nodes if one.outcome is None])
+        if nodes is None:
+            self.course = replace(self.course, is_sure=False)
+        else:
+            self._look_at(list(nodes.values()))
+            self._find_deleted(nodes)
+        self.course = replace(self.course, seen=self._sight.look(watch.pods, (nodes or watch.nodes).values()))
         if self.course.pods is None:
             self._choose_pods()
         requests = self._requests
@@ -212,6 +215,11 @@ class DrainRun:
                 trouble = "somebody else has uncordoned it"
             if trouble:
                 self._set_node(node.name, trouble=trouble)
+
+    def _find_deleted(self, known: Mapping[str, DrainNode]) -> None:
+        for node in self.course.nodes:
+            if node.name not in known and not node.trouble and node.outcome is None:
+                self._set_node(node.name, trouble="its Node was deleted")
 
     def _choose_pods(self) -> None:
         chosen = self._choose(self._parts.watch.pods)

@@ -4,7 +4,7 @@ import pytest
 from support.drain.drain_world import CountingTransport, in_world
 
 from lastcall import errors
-from lastcall.adapters.kube.resources import BUDGETS
+from lastcall.adapters.kube.resources import BUDGETS, NODES
 from lastcall.errors import ApiNotPermitted
 from lastcall.model.drain_limits import TimeoutPolicy
 from lastcall.names import DRAINS_NAMESPACE
@@ -118,6 +118,30 @@ async def test_from_the_middle_on(world, right, timeout):
         assert (said, world.on("n1")) == ("", [])
     assert world.is_cordoned("n1")
     assert world.leases() == (["node-n1"] if right == "delete leases" else [])
+
+
+@in_world()
+@pytest.mark.parametrize("right", ["watch nodes", "get nodes"])
+@pytest.mark.parametrize("deletes", [False, True])
+async def test_what_becomes_of_a_node_is_seen_though_it_cannot_be_watched(world, right, deletes):
+    """The pods of a node that somebody has uncordoned or deleted stay, though their budget makes room."""
+    await world.deploy(replicas=3, budget=0)
+    left = world.on("n1")
+    run, rights = await drain_without(world, "watch nodes")
+    rights.take("watch nodes")
+    async with world.running(run) as task:
+        await world.until(lambda: run.recorder.of("refused"))
+        if right == "get nodes":
+            rights.take(right)
+        if deletes:
+            await world.client.delete(NODES, "n1")
+        else:
+            await world.client.patch(NODES, "n1", {"spec": {"unschedulable": None}})
+        await world.patch(BUDGETS, "web", {"spec": {"maxUnavailable": 1}})
+        said = await outcome(run, task)
+    why = "its Node was deleted" if deletes else "somebody else has uncordoned it"
+    assert said == why if right == "watch nodes" else words("watch nodes") in said
+    assert world.on("n1") == left
 
 
 @in_world()
