@@ -20,21 +20,31 @@ class NodeSight:
 
     def __init__(self, cluster: DrainCluster, watch: DrainWatch) -> None:
         self._cluster, self._watch = cluster, watch
+        self._is_blind = False
 
     async def look(self, names: Iterable[str]) -> Mapping[str, DrainNode] | None:
         """Those of the Nodes that exist, by name; None if that cannot be found out now.
 
         Costs no request while the watch is current.
         """
-        if not self._watch.nodes_failure:
+        failure = self._watch.nodes_failure
+        if not failure:
+            self._is_blind = False
             return self._watch.nodes
         try:
             async with timeout(_LONGEST):
                 found = await asyncio.gather(*(self._read(name) for name in names))
         except (LastcallError, TimeoutError) as error:
-            log.warning("the nodes cannot be watched (%s) nor read: %s", self._watch.nodes_failure, error)
+            why = str(error) or f"no answer in {_LONGEST:g} s"
+            self._warn_once(f"no pod is evicted while the nodes can be neither watched ({failure}) nor read ({why})")
             return None
+        self._is_blind = False
         return {node.name: node for node in found if node is not None}
+
+    def _warn_once(self, text: str) -> None:
+        if not self._is_blind:
+            log.warning("%s", text)
+        self._is_blind = True
 
     async def _read(self, name: str) -> DrainNode | None:
         try:

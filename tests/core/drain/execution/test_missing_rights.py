@@ -123,7 +123,7 @@ async def test_from_the_middle_on(world, right, timeout):
 @in_world()
 @pytest.mark.parametrize("right", ["watch nodes", "get nodes"])
 @pytest.mark.parametrize("deletes", [False, True])
-async def test_what_becomes_of_a_node_is_seen_though_it_cannot_be_watched(world, right, deletes):
+async def test_what_becomes_of_a_node_is_seen_though_it_cannot_be_watched(world, right, deletes, caplog):
     """The pods of a node that somebody has uncordoned or deleted stay, though their budget makes room."""
     await world.deploy(replicas=3, budget=0)
     left = world.on("n1")
@@ -141,6 +141,7 @@ async def test_what_becomes_of_a_node_is_seen_though_it_cannot_be_watched(world,
         said = await outcome(run, task)
     why = "its Node was deleted" if deletes else "somebody else has uncordoned it"
     assert said == why if right == "watch nodes" else words("watch nodes") in said
+    assert sum("no pod is evicted while" in one.message for one in caplog.records) == (right == "get nodes")
     assert world.on("n1") == left
 
 
