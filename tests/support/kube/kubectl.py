@@ -8,13 +8,13 @@ import re
 import shlex
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 import pytest
+from support.kube.loop_thread import LoopThread
 from support.lab.hollow_node import HollowNode
 
 from lastcall.adapters.host.clock import SystemClock
@@ -152,33 +152,16 @@ class Running:
         return self.said
 
 
-class Lab:
+class Lab(LoopThread):
     """A control plane in a thread with a loop of its own; ``enter`` it."""
 
     def __init__(self, directory):
+        super().__init__("lab", seconds=90)
         self.kubeconfig = directory / "kubeconfig"
         self._directory = directory
         self._random = Random(1)
         self._nodes = {}
         self._tasks = {}
-
-    def __enter__(self):
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, daemon=True, name="lab")
-        self._thread.start()
-        self.do(self._begin())
-        self.do(self.plane.up.wait())
-        return self
-
-    def __exit__(self, *_):
-        self.do(self._end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def do(self, work):
-        """Runs a coroutine in the lab's loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(90)
 
     def kubectl(self, namespace):
         """In a namespace that is made if it is not there."""
@@ -209,10 +192,6 @@ class Lab:
 
     # -- in the loop ---------------------------------------------------------------------------------------------------
 
-    def _run(self):
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
-
     async def _begin(self):
         self._clock = SystemClock()
         self.plane = ControlPlane(
@@ -223,15 +202,12 @@ class Lab:
         self._group = OrderedTaskGroup()
         self._task = self._group.start(self.plane.run(), "plane")
         self._client = Client(InProcessTransport(self.plane.server), manager="test")
+        await self.plane.up.wait()
 
     async def _end(self):
         self.plane.stop()
         await asyncio.wait_for(asyncio.gather(self._task, return_exceptions=True), 60)
         await self._group.cancel()
-        await cancel_and_wait(
-            *(task for task in asyncio.all_tasks() if task is not asyncio.current_task())
-        )  # as asyncio.run
-        await self._loop.shutdown_asyncgens()
 
     async def _namespace(self, name):
         store = self.plane.server.store

@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-import threading
 from random import Random
 
 from support.kube.helm import CHART, Helm
 from support.kube.kubectl import Kubectl
+from support.kube.loop_thread import LoopThread
 from support.kube.real_control_plane import RealControlPlane, why_not
 from support.lab.hollow_node import HollowNode
 
@@ -27,30 +27,14 @@ def missing_programs():
     return why_not("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 
-class RealCluster:
+class RealCluster(LoopThread):
     """In a thread with a loop of its own; ``enter`` it."""
 
     def __init__(self, directory):
+        super().__init__("real cluster", seconds=180)
         self._directory, self._plane = directory, directory / "plane"
         self._plane.mkdir()
         self._random = Random(1)
-
-    def __enter__(self):
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="real cluster")
-        self._thread.start()
-        self.do(self._begin())
-        return self
-
-    def __exit__(self, *_):
-        self.do(self._end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def do(self, work):
-        """Runs a coroutine in the cluster's loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(180)
 
     def kubectl(self, namespace):
         """The administrator's, in a namespace that is made if it is not there."""
