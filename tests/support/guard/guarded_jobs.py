@@ -1,9 +1,11 @@
 """A lab of one node with a guard, and a pod that the provider http guards: it is ready when the test says so."""
 
+import contextlib
 import json
 import sys
 import time
 
+import pytest
 from support.kube.kubectl import ask_kubectl
 from support.lab.up_process import LabProcess
 
@@ -89,6 +91,15 @@ class GuardedJobs:
             if one["status"] == "True"
         }
 
+    @contextlib.contextmanager
+    def running(self, *more):
+        """Itself from when it is started, with ``more`` as there, until its lab ends."""
+        try:
+            self.start(*more)
+            yield self
+        finally:
+            self.lab.end()
+
     def start(self, *more):
         """Until the guard's objects, and what ``more`` names by a kubectl line and a word of its output, are there."""
         self.lab.start()
@@ -106,6 +117,13 @@ class GuardedJobs:
 
     def calls(self):
         return (self.books / "calls").read_text().split()
+
+
+@pytest.fixture(name="cluster")
+def cluster_of_a_test(tmp_path):
+    """One for each test."""
+    with GuardedJobs(tmp_path).running() as cluster:
+        yield cluster
 
 
 def wait(condition, what, seconds=90):

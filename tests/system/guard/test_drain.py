@@ -10,19 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.guard.guarded_jobs import GuardedJobs, wait
+from support.guard.guarded_jobs import cluster_of_a_test, wait  # noqa: F401  (a fixture)
 
 pytestmark = pytest.mark.timeout(240)
-
-
-@pytest.fixture
-def cluster(tmp_path):
-    found = GuardedJobs(tmp_path)
-    try:
-        found.start()
-        yield found
-    finally:
-        found.lab.end()
 
 
 def drain(cluster, *options):

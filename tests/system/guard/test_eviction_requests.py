@@ -44,12 +44,9 @@ class Cluster(GuardedJobs):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    found = Cluster(tmp_path_factory.mktemp("lab"))
-    try:
-        found.start(("get mutatingadmissionpolicybindings -o name", "responder"))
-        yield found
-    finally:
-        found.lab.end()
+    responder = ("get mutatingadmissionpolicybindings -o name", "responder")
+    with Cluster(tmp_path_factory.mktemp("lab")).running(responder) as cluster:
+        yield cluster
 
 
 def test_a_guarded_pod_is_held_told_of_a_withdrawal_and_evicted_when_it_is_ready(cluster):

@@ -3,22 +3,12 @@
 import time
 
 import pytest
-from support.guard.guarded_jobs import GuardedJobs, wait
+from support.guard.guarded_jobs import cluster_of_a_test, wait  # noqa: F401  (a fixture)
 from support.guard.other_webhook import OtherWebhook
 
 from lastcall.guard.controller.allowance_memory import SAME_REQUEST
 
 pytestmark = pytest.mark.timeout(240)
-
-
-@pytest.fixture
-def cluster(tmp_path):
-    found = GuardedJobs(tmp_path)
-    try:
-        found.start()
-        yield found
-    finally:
-        found.lab.end()
 
 
 def entry(cluster):

@@ -22,12 +22,8 @@ class Plugin(Kubectl):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    found = GuardedJobs(tmp_path_factory.mktemp("jobs"))
-    try:
-        found.start()
-        yield found
-    finally:
-        found.lab.end()
+    with GuardedJobs(tmp_path_factory.mktemp("jobs")).running() as cluster:
+        yield cluster
 
 
 @pytest.fixture
