@@ -7,11 +7,8 @@ import pytest
 from support.simulation.chaos_batches import ChaosBatches
 
 from lastcall_lab.simulation import failover_chaos
-from lastcall_lab.simulation.coverage import fault_kinds
 from lastcall_lab.simulation.runner import run_rehearsal
 from lastcall_lab.simulation.scenario import Verb
-from lastcall_lab.simulation.scenario_text.reader import read_scenario
-from lastcall_lab.simulation.scenario_text.writer import write_scenario
 
 STORIES = ChaosBatches("failover-chaos", failover_chaos, "LASTCALL_FAILOVER_SEEDS")
 
@@ -25,9 +22,7 @@ def test_no_promise_is_broken_and_every_fault_strikes(batch, tmp_path_factory):
 
 
 def test_everything_happens_to_somebody():
-    happens = {event.verb for seed in range(1, 301) for event in failover_chaos.generate_scenario(seed).timeline}
-    assert happens == set(failover_chaos.VERBS)
-    assert all(fault_kinds(verb) for verb in happens)
+    STORIES.check_verbs()
 
 
 def test_no_bmc_that_switches_nothing_says_that_it_is_off():
@@ -41,8 +36,7 @@ def test_no_bmc_that_switches_nothing_says_that_it_is_off():
 
 @pytest.mark.parametrize("seed", range(1, 30))
 def test_a_story_can_be_written_down(seed):
-    told = failover_chaos.generate_scenario(seed)
-    assert read_scenario(write_scenario(told).encode(), "x") == told
+    STORIES.check_text(seed)
 
 
 def test_the_same_seed_is_the_same_run():

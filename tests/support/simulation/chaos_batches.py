@@ -8,6 +8,8 @@ import pytest
 from lastcall_lab.simulation.coverage import fault_kinds
 from lastcall_lab.simulation.report import text
 from lastcall_lab.simulation.runner import run_rehearsal
+from lastcall_lab.simulation.scenario_text.reader import read_scenario
+from lastcall_lab.simulation.scenario_text.writer import write_scenario
 
 BATCHES = 12
 """So many that all processors have enough to do."""
@@ -49,6 +51,16 @@ class ChaosBatches:
         unfinished.rename(unfinished.with_suffix(".json"))
         self._check_coverage([json.loads(path.read_text()) for path in directory.glob("*.json")])
         return outcomes
+
+    def check_verbs(self):
+        """Everything that can happen happens in one of them."""
+        made = [self._stories.generate_scenario(seed) for seed in range(1, EVERYTHING + 1)]
+        assert {event.verb for story in made for event in story.timeline} == set(self._stories.VERBS)
+
+    def check_text(self, seed):
+        """A story that is written down and read again is the same."""
+        story = self._stories.generate_scenario(seed)
+        assert read_scenario(write_scenario(story).encode(), "story") == story
 
     def _play_seed(self, seed):
         outcome = run_rehearsal(self._stories.generate_scenario(seed), seed)
