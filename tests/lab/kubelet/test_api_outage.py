@@ -1,8 +1,7 @@
 """The lab's kubelet and an API server that is away, late or answers otherwise."""
 
-import asyncio
-
 import pytest
+from support.lab.held_watches import HeldWatches
 from support.lab.virtual_node import on_node
 
 from lastcall.adapters.kube.resources import PODS
@@ -131,70 +130,37 @@ async def test_a_deletion_that_met_a_conflict_is_asked_for_again(node):
     assert node.line.transport.times == 0
 
 
-class Late:
-    """A transport whose watches bring nothing while they are held up."""
-
-    def __init__(self, transport):
-        self.transport, self.held = transport, False
-
-    async def request(self, *arguments, **options):
-        answer = await self.transport.request(*arguments, **options)
-        if not isinstance(answer.body, bytes):
-            return ApiResponse(answer.status, answer.headers, LateChunks(answer.body, self))
-        return answer
-
-    def close(self):
-        self.transport.close()
-
-
-class LateChunks:
-    def __init__(self, chunks, way):
-        self.chunks, self.way = chunks, way
-
-    def __aiter__(self):
-        return self
-
-    async def __anext__(self):
-        chunk = await anext(self.chunks)
-        while self.way.held:
-            await asyncio.sleep(0.5)
-        return chunk
-
-    async def aclose(self):
-        await self.chunks.aclose()
-
-
 @on_node({"main": ContainerScript(ready_after=10, after_term=1)})
 async def test_a_deletion_that_the_answer_to_a_status_has_told_first_is_heeded(node):
     """The watch is late, and what it brings then is known already."""
-    way = node.line.transport = Late(node.line.transport)
+    watches = node.line.transport = HeldWatches(node.line.transport)
     await node.stop()
     node.boot()
     await node.started("web", {"name": "main", "readinessProbe": {**HTTP, "periodSeconds": 1}})
-    way.held = True
+    watches.held = True
     await node.delete("web")
     await node.until(lambda: node.ready("web"), 30)
     assert node.pod("web")["metadata"]["deletionTimestamp"]
-    way.held = False
+    watches.held = False
     await node.until(lambda: node.pod("web") is None, 30)
 
 
 @on_node({"main": ContainerScript(after_term=5)})
 async def test_a_deleted_pod_that_a_restore_of_etcd_brings_back_is_deleted_again(node):
     """The watch is cut between the DELETE and its event, and the next list has the pod as it was before."""
-    way = node.line.transport = Late(node.line.transport)
+    watches = node.line.transport = HeldWatches(node.line.transport)
     await node.stop()
     node.boot()
     await node.started("web")
     await node.delete("web")
     await node.clock.sleep(2)
-    backup, way.held = node.server.store.backup(), True
+    backup, watches.held = node.server.store.backup(), True
     await node.until(lambda: node.pod("web") is None, 30)
     node.line.cut = True
     node.server.store.restore(backup)
     await node.clock.sleep(30)
     assert node.pod("web")["metadata"]["deletionTimestamp"]
-    node.line.cut = way.held = False
+    node.line.cut = watches.held = False
     await node.until(lambda: node.pod("web") is None, 60)
     await node.clock.sleep(5)
     assert node.kubelet.pods.workers == {}

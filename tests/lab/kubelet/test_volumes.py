@@ -1,14 +1,13 @@
 """Volumes, logs and programs on the lab's kubelet, in virtual time."""
 
-import asyncio
 import base64
 import json
 
 import pytest
+from support.lab.held_watches import HeldWatches
 from support.lab.virtual_node import on_node
 
 from lastcall.adapters.kube.resources import CLAIMS, CONFIG_MAPS, NODES, VOLUMES
-from lastcall.adapters.kube.transport import ApiResponse
 from lastcall.errors import InvalidInput, Unavailable
 from lastcall_lab.apiserver.subresources.kubelet_api import LogOptions
 from lastcall_lab.fakes.actor_runtime import ContainerScript
@@ -111,57 +110,24 @@ async def test_a_volume_is_mounted_when_it_is_attached(node):
     assert not node.node()["status"].get("volumesInUse")
 
 
-class Deaf:
-    """A transport whose watches of nodes bring nothing while it is deaf."""
-
-    def __init__(self, transport):
-        self.transport, self.deaf = transport, False
-
-    async def request(self, method, target, *arguments, **options):
-        answer = await self.transport.request(method, target, *arguments, **options)
-        if not isinstance(answer.body, bytes) and "/nodes" in target:
-            return ApiResponse(answer.status, answer.headers, Silence(answer.body, self))
-        return answer
-
-    def close(self):
-        self.transport.close()
-
-
-class Silence:
-    def __init__(self, chunks, ears):
-        self.chunks, self.ears = chunks, ears
-
-    def __aiter__(self):
-        return self
-
-    async def __anext__(self):
-        chunk = await anext(self.chunks)
-        while self.ears.deaf:
-            await asyncio.sleep(0.5)
-        return chunk
-
-    async def aclose(self):
-        await self.chunks.aclose()
-
-
 @with_driver()
 async def test_a_volume_that_was_detached_unheard_is_not_mounted(node):
     """What the watch has told counts for nothing then: the controller may have decided to detach it long ago."""
-    ears = node.line.transport = Deaf(node.line.transport)
+    watches = node.line.transport = HeldWatches(node.line.transport, of="/nodes")
     await node.stop()
     node.boot()
     await node.clock.sleep(1)
     await claim(node)
     await attach(node)
     await node.clock.sleep(1)
-    ears.deaf = True
+    watches.held = True
     await attach(node, detached=True)
     await node.create("db", MOUNT, **DATA)
     await node.clock.sleep(20)
     assert node.node()["status"]["volumesInUse"] == [HANDLE]
     assert node.driver.asked == []
     await attach(node)
-    ears.deaf = False
+    watches.held = False
     await node.until(lambda: node.ready("db"), 30)
 
 
