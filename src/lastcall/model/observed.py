@@ -69,8 +69,8 @@ class WatchedMeta(Facts, frozen=True):
     annotations: Mapping[str, str] = {}
 
 
-class WatchedNode(Facts, frozen=True):
-    """v1.Node as watched."""
+class ObservedNode(Facts, frozen=True):
+    """v1.Node, as watched or as read live."""
 
     metadata: WatchedMeta
     spec: ObservedNodeSpec = ObservedNodeSpec()
@@ -98,8 +98,23 @@ class WatchedNode(Facts, frozen=True):
 
     @property
     def fence_node(self) -> FenceNode:
-        """As ``LiveNode.fence_node``."""
-        return _fence_node(self)
+        """The facts by which fences are chosen, configured and verified, without our own annotations."""
+        metadata, info = self.metadata, self.status.node_info
+        annotations = {key: value for key, value in metadata.annotations.items() if key not in (MARK, names.FENCED)}
+        return FenceNode(
+            name=metadata.name,
+            system_uuid=info.system_uuid,
+            provider_id=self.spec.provider_id,
+            serial=metadata.annotations.get(names.MACHINE_SERIAL, ""),
+            boot_id=info.boot_id,
+            machine_id=info.machine_id,
+            labels=metadata.labels,
+            annotations=annotations,
+        )
+
+
+class WatchedNode(ObservedNode, frozen=True):
+    """v1.Node as watched."""
 
 
 class ManagedFieldsEntry(Facts, frozen=True):
@@ -108,14 +123,9 @@ class ManagedFieldsEntry(Facts, frozen=True):
     time: str | None = None
 
 
-class NodeMeta(Facts, frozen=True):
+class NodeMeta(WatchedMeta, frozen=True):
     """v1.ObjectMeta of a node that was read live."""
 
-    name: str
-    uid: str = ""
-    resource_version: str = ""
-    labels: Mapping[str, str] = {}
-    annotations: Mapping[str, str] = {}
     managed_fields: tuple[ManagedFieldsEntry, ...] = ()
 
     @property
@@ -124,52 +134,10 @@ class NodeMeta(Facts, frozen=True):
         return max((one.time for one in self.managed_fields if one.time), default="")
 
 
-class LiveNode(Facts, frozen=True):
+class LiveNode(ObservedNode, frozen=True):
     """v1.Node as read live."""
 
     metadata: NodeMeta
-    spec: ObservedNodeSpec = ObservedNodeSpec()
-    status: ObservedNodeStatus = ObservedNodeStatus()
-
-    @property
-    def ready_condition(self) -> ObservedCondition:
-        """The condition Ready; an empty one if there is none."""
-        return _ready_condition(self.status.conditions)
-
-    @property
-    def mark_text(self) -> str:
-        """The text of our mark; empty if there is none."""
-        return self.metadata.annotations.get(MARK, "")
-
-    @property
-    def acknowledgement_text(self) -> str:
-        """A person's acknowledgement that the machine is dead; empty if there is none."""
-        return self.metadata.annotations.get(names.ACKNOWLEDGED_DEAD, "")
-
-    @property
-    def fencing_history_text(self) -> str:
-        """The record of its past fencing; empty if there is none."""
-        return self.metadata.annotations.get(names.FENCED, "")
-
-    @property
-    def fence_node(self) -> FenceNode:
-        """The facts by which fences are chosen, configured and verified, without our own annotations."""
-        return _fence_node(self)
-
-
-def _fence_node(node: WatchedNode | LiveNode) -> FenceNode:
-    metadata, info = node.metadata, node.status.node_info
-    annotations = {key: value for key, value in metadata.annotations.items() if key not in (MARK, names.FENCED)}
-    return FenceNode(
-        name=metadata.name,
-        system_uuid=info.system_uuid,
-        provider_id=node.spec.provider_id,
-        serial=metadata.annotations.get(names.MACHINE_SERIAL, ""),
-        boot_id=info.boot_id,
-        machine_id=info.machine_id,
-        labels=metadata.labels,
-        annotations=annotations,
-    )
 
 
 class ObservedLeaseSpec(Facts, frozen=True):

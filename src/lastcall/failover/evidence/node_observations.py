@@ -15,7 +15,7 @@ from lastcall.failover.evidence import peer_reports
 from lastcall.failover.evidence.facts import Boot, Fact, InstanceSeen, LeaseSeen, NodeSeen, PeerHeard, PowerSeen
 from lastcall.failover.evidence.proofs import FRESH, LIVES, fresh_seconds
 from lastcall.failover.evidence.revisions import revision_number
-from lastcall.model.observed import LiveNode, WatchedLease, WatchedNode
+from lastcall.model.observed import LiveNode, ObservedNode, WatchedLease
 
 _BOOTS = 4
 """The number of boots that are remembered per node: a fenced one, and those of machines that may share its name."""
@@ -84,7 +84,7 @@ class NodeObservations:
         """The Node is deleted; if it comes back, all decisions about it start over."""
         self.observed = now
 
-    def observe_node(self, node: WatchedNode | LiveNode, now: float, *, since: int | None = None) -> bool:
+    def observe_node(self, node: ObservedNode, now: float, *, since: int | None = None) -> bool:
         """Records the Node as read at ``now``; returns whether its kubelet reported since the last observation.
 
         An older state than the last one is ignored, because watch and live reads overtake each other. But a live read
