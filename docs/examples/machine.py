@@ -21,7 +21,7 @@ def main() -> None:
         click.echo(f"  export LOGIND_ROOT={logind.root}\n")
         click.prompt("Press Enter to press the power button", default="", show_default=False, prompt_suffix=" ")
         asyncio.run(logind.power_off())
-        click.echo("logind has said that the machine goes down, and waits for the locks.")
+        click.echo("logind has said that the machine shuts down, and waits for the locks.")
         call = asyncio.run(logind.wait_for_start(seconds=3600))
         click.echo(f"logind starts {call.arguments[0]}: the machine would be off now.")
 

@@ -1,4 +1,4 @@
-"""lastcall gives every pod its last call: when a node goes down, the work on it ends well.
+"""lastcall gives every pod its last call: when a node shuts down, the work on it ends well.
 
 The rooms, from the bottom: ``model`` (facts, pure), ``ports`` (the roles that the outside plays), ``graceful`` (a node shuts
 down in order), ``failover`` (a node is gone), ``watchdog`` and ``storage`` (evidence that a node has stopped), ``report`` (what

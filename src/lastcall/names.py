@@ -488,7 +488,7 @@ M_HOW = _define_name(
 M_NOTICE = _define_name(
     "metric",
     "lastcall_shutdown_notice_time_seconds",
-    "gauge: when the machine goes down by the notice of each `source`, since 1970; 0 without a notice",
+    "gauge: when the machine shuts down by the notice of each `source`, since 1970; 0 without a notice",
 )
 M_SOURCE = _define_name(
     "metric", "lastcall_deadline_source_answers", "gauge: 1 while a source of deadlines answers, by `source`"

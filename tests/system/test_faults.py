@@ -157,7 +157,7 @@ async def test_the_bus_restarted_at_rest(node):
     await node.until(node.armed, "the lock")
 
     async def back():
-        return node.log.read_text().rstrip().splitlines()[-1].endswith(" for the pods when the machine goes down")
+        return node.log.read_text().rstrip().splitlines()[-1].endswith(" for the pods when the machine shuts down")
 
     await node.until(back, "the agent to be back on the bus")
     await node.logind.power_off()

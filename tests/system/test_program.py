@@ -92,7 +92,7 @@ async def test_a_restarted_agent_counts_the_whole_shutdown(node):
 async def test_health_and_readiness(node):
     await node.start()
     assert await asyncio.to_thread(get, node, "/healthz") == (200, "ok\n")
-    armed = (200, "armed: 16s for the pods when the machine goes down\n")
+    armed = (200, "armed: 16s for the pods when the machine shuts down\n")
     async with asyncio.timeout(60):  # until logind has raised its limit
         while await asyncio.to_thread(get, node, "/readyz") != armed:
             await asyncio.sleep(0.1)

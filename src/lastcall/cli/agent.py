@@ -1,4 +1,4 @@
-"""``lastcall agent``: ends this node's pods in order when the machine goes down."""
+"""``lastcall agent``: ends this node's pods in order when the machine shuts down."""
 
 import asyncio
 import os
@@ -45,7 +45,7 @@ def _validate_service(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.option(
     "--kubeconfig",
     metavar="FILE",
-    help="As kubectl has it: where the node tells that it goes down, and its pods are read."
+    help="As kubectl has it: where the node tells that it shuts down, and its pods are read."
     "  [default: for its pods the kubelet's; with a watchdog as kubectl finds it, else none]",
 )
 @click.option(
@@ -81,7 +81,7 @@ def command(
     tls_cert_file: str | None,
     tls_private_key_file: str | None,
 ) -> None:
-    """Ends this node's pods in order when the machine goes down.
+    """Ends this node's pods in order when the machine shuts down.
 
     Holds logind's delay lock, stops the kubelet and ends the containers of the CRI runtime in the phases that the
     configuration asks for. Should the machine stay up, the kubelet is started again.

@@ -16,7 +16,7 @@ from lastcall.errors import LastcallError
 from lastcall.model.foreign_text import plain_lines
 
 _VERBS = {
-    "agent": ("lastcall.cli.agent", "Ends this node's pods in order when the machine goes down."),
+    "agent": ("lastcall.cli.agent", "Ends this node's pods in order when the machine shuts down."),
     "controller": ("lastcall.cli.controller", "Fails over nodes that are gone, by proof."),
     "doctor": (
         "lastcall.cli.doctor",
@@ -30,7 +30,7 @@ _VERBS = {
     "plan": ("lastcall.cli.plan", "Which pods would be ended when, and with how much time."),
     "shutdown-notice": (
         "lastcall.cli.shutdown_notice",
-        "Tells this node's agent that the machine goes down, or stays up.",
+        "Tells this node's agent that the machine shuts down, or stays up.",
     ),
     "report": ("lastcall.cli.report", "What happened in a shutdown, as a timeline."),
     "status": (
@@ -100,7 +100,7 @@ class _Verbs(click.Group):
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="lastcall")
 def cli() -> None:
-    """Gives every pod its last call: when a node goes down, the work on it ends well.
+    """Gives every pod its last call: when a node shuts down, the work on it ends well.
 
     Exit codes: 0 done; 1 a finding or a failure; 2 usage or invalid input; 3 refused for safety; 4 timed out.
     """

@@ -117,7 +117,7 @@ _PROGRAM = (
         type=click.Path(path_type=Path, resolve_path=True),  # a pod's processes start in other directories
         default=STATE_DIR,
         show_default=True,
-        help="Where journals and the lock's keeper live.",
+        help="Where journals and the lock's holder live.",
     ),
     click.option("--node-name", help="This node's name.  [default: the host name]"),
     click.option(

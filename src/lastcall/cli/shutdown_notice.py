@@ -1,4 +1,4 @@
-"""``lastcall shutdown-notice``: tells this node's agent that the machine goes down, or that it stays up."""
+"""``lastcall shutdown-notice``: tells this node's agent that the machine shuts down, or that it stays up."""
 
 import json
 from datetime import datetime
@@ -27,7 +27,7 @@ from lastcall.errors import LastcallError, Unavailable
 def command(
     *, within: float | None, at: datetime | None, reason: str | None, cancel: bool, state_dir: Path, output: str
 ) -> None:
-    """Tells this node's agent that the machine goes down, or that it stays up.
+    """Tells this node's agent that the machine shuts down, or that it stays up.
 
     The agent then ends the pods as at a shutdown, within its phases and the given time. The machine itself is not
     switched off. A second notice replaces the first. Without an option this prints what is planned. Needs root, and

@@ -151,7 +151,7 @@ class ShutdownAgent:
         return self._notices.all_notices()
 
     def put_notice(self, notice: ShutdownNotice, *, replace: bool = False) -> bool:
-        """A source says when the machine goes down. The shutdown of the pods begins, or ends earlier, by it.
+        """A source says when the machine shuts down. The shutdown of the pods begins, or ends earlier, by it.
 
         Returns whether this is news (``NoticeBoard.put``). A shutdown that has begun is not put off.
         """
@@ -159,7 +159,7 @@ class ShutdownAgent:
         news = self._notices.put(notice, self._clock.boottime(), replace=replace)
         if news:
             left = format_seconds(max(0.0, notice.deadline - self._clock.boottime()))
-            log.warning("%s: the machine goes down in %s: %s", notice.source.value, left, notice.reason)
+            log.warning("%s: the machine shuts down in %s: %s", notice.source.value, left, notice.reason)
             self._wake.set()
         return news
 
@@ -311,7 +311,7 @@ class ShutdownAgent:
             notices=due,
         )
         by = [reading.how or "unknown"] if reading.preparing else [notice.source.value for notice in due]
-        log.warning("the machine is going down (%s): ending the pods", ", ".join(by))
+        log.warning("the machine is shutting down (%s): ending the pods", ", ".join(by))
         await self._inhibitor.set_deadline(self._shutdowns.deadline)
 
     async def _release_lock(self) -> None:
@@ -415,10 +415,10 @@ class ShutdownAgent:
             return f"armed: {self._granted_time_text()}{away}"
         if state is AgentState.ENDING:
             by = [f"{notice.source.value}: {notice.reason}" for notice in self.notices]
-            return f"ending the pods: the machine is going down{f' ({by[0]})' if by else ''}{away}"
+            return f"ending the pods: the machine is shutting down{f' ({by[0]})' if by else ''}{away}"
         if self._inhibitor.is_held:
-            return f"done: the machine may go down, but the lock is not known to be released, trying again{away}"
-        return f"done: the lock is released, the machine may go down{away}"
+            return f"done: the machine may shut down, but the lock is not known to be released, trying again{away}"
+        return f"done: the lock is released, the machine may shut down{away}"
 
     def _granted_time_text(self) -> str:
         requested = format_seconds(self._config.requested_seconds)
@@ -428,4 +428,4 @@ class ShutdownAgent:
             return f"only {format_seconds(self._inhibitor.granted)} of the {requested} asked for: {self._inhibitor.degraded}"
         if delay_limit.grants_too_little(self._config.requested_seconds, self._inhibitor.granted):
             return f"{format_seconds(self._inhibitor.granted)} so far, logind is being asked for {requested}"
-        return f"{requested} for the pods when the machine goes down"
+        return f"{requested} for the pods when the machine shuts down"

@@ -10,11 +10,11 @@ from enum import Enum
 class AgentState(Enum):
     """The state of the node's shutdown."""
 
-    IDLE = "nothing is configured: the machine goes down without waiting"
+    IDLE = "nothing is configured: the machine shuts down without waiting"
     ACQUIRING = "no delay lock is held yet"
     ARMED = "the delay lock is held"
-    ENDING = "the machine is going down: pods are being ended"
-    RELEASED = "the lock is released: the machine goes down now"
+    ENDING = "the machine is shutting down: pods are being ended"
+    RELEASED = "the lock is released: the machine shuts down now"
 
 
 class AgentObservation(Enum):

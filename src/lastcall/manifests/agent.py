@@ -51,7 +51,7 @@ def agent_grants(*, peers: bool = False, own_node: bool = False) -> list[Grant]:
     verbs = ("get", "create", "patch")
     why = "the Lease of its node, which promises the watchdog's reset, and tells of leases on shared storage"
     always = [
-        Grant("nodeshutdowns", ("get", "create", "patch"), "its node's own word on its going down", GROUP),
+        Grant("nodeshutdowns", ("get", "create", "patch"), "its node's own word on its shutdown", GROUP),
         Grant(
             "pods", ("list", "watch"), "priorities, hooks and sidecars of its node's pods; a role cannot name the node"
         ),

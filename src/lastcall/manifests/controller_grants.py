@@ -31,7 +31,7 @@ def cluster_grants(*, detach: bool) -> list[Grant]:
         Grant("events", ("create",), "what is done is told on the Node and the pods"),
         Grant(_POLICIES, _FOLLOW, "what is to be done", names.GROUP),
         Grant(f"{_POLICIES}/status", ("patch",), "whether a policy is heeded", names.GROUP),
-        Grant(_SHUTDOWNS, ("get", *_FOLLOW), "what nodes say of their own going down", names.GROUP),
+        Grant(_SHUTDOWNS, ("get", *_FOLLOW), "what nodes say of their own shutdowns", names.GROUP),
         Grant("endpointslices", ("list",), "whether a guard answers", "discovery.k8s.io"),
         Grant(
             "validatingwebhookconfigurations",

@@ -67,7 +67,7 @@ def agent_daemon_set(namespace: str, *, image: str, endpoint: str = CONTAINERD, 
         "metadata": {"name": NAME, "namespace": namespace, "labels": agent_labels()},
         "spec": {
             "selector": {"matchLabels": selector_labels()},
-            # One after the other: a node without its agent for a second does not wait for its pods if it goes down.
+            # One after the other: a node without its agent for a second does not wait for its pods if it shuts down.
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
             "template": {"metadata": {"labels": agent_labels()}, "spec": _pod_spec(image, endpoint, node_metrics)},
         },

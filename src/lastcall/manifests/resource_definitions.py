@@ -175,9 +175,11 @@ def node_shutdown_definition() -> Object:
             printer_column("Began", ".status.startTime", "When the shutdown was seen.", kind="date"),
             printer_column("Returned", ".status.returnedTime", "When the machine had booted again.", kind="date"),
             printer_column(
-                "Outcome", ".status.outcome", "Running until the machine may go down, or stays up.", priority=1
+                "Outcome", ".status.outcome", "Running until the machine may shut down, or stays up.", priority=1
             ),
-            printer_column("Deadline", ".status.deadlineTime", "When the machine goes down at the latest.", priority=1),
+            printer_column(
+                "Deadline", ".status.deadlineTime", "When the machine shuts down at the latest.", priority=1
+            ),
         ],
     )
 

@@ -143,16 +143,18 @@ class NodeShutdownStatus(Facts, frozen=True):
     state: Annotated[
         ShutdownState, Meta(description="How far it has come; Returned: the machine has booted again.")
     ] = ShutdownState.ANNOUNCED
-    outcome: Annotated[ShutdownOutcome, Meta(description="Running until the machine may go down, or stays up.")] = (
+    outcome: Annotated[ShutdownOutcome, Meta(description="Running until the machine may shut down, or stays up.")] = (
         ShutdownOutcome.RUNNING
     )
     start_time: Annotated[Time, Meta(description="When the shutdown was seen.")] | None = None
     deadline_time: (
-        Annotated[Time, Meta(description="When the machine goes down at the latest. Nobody fences the node before.")]
+        Annotated[Time, Meta(description="When the machine shuts down at the latest. Nobody fences the node before.")]
         | None
     ) = None
     end_time: Annotated[Time, Meta(description="When it was over.")] | None = None
-    released_time: Annotated[Time, Meta(description="When the lock was closed: the machine may go down.")] | None = None
+    released_time: Annotated[Time, Meta(description="When the lock was closed: the machine may shut down.")] | None = (
+        None
+    )
     returned_time: (
         Annotated[Time, Meta(description="When the agent of the next boot found this record: the machine is back.")]
         | None
@@ -179,7 +181,7 @@ class ShutdownMeta(Facts, frozen=True):
 
 
 class NodeShutdown(Facts, frozen=True):
-    """A node's own word on its going down: what it has ended, and until when it may take."""
+    """A node's own word on its shutdown: what it has ended, and until when it may take."""
 
     metadata: ShutdownMeta
     spec: NodeShutdownSpec

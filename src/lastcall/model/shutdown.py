@@ -27,7 +27,7 @@ class ShutdownOutcome(Enum):
     RUNNING = "Running"
     COMPLETED = "Completed"
     CANCELLED = "Cancelled"
-    INTERRUPTED = "Interrupted"  # the journal breaks off: the machine went down, or the agent did not restart
+    INTERRUPTED = "Interrupted"  # the journal breaks off: the machine shut down, or the agent did not restart
 
 
 class ShutdownState(Enum):
@@ -35,7 +35,7 @@ class ShutdownState(Enum):
 
     ANNOUNCED = "Announced"  # no pod has been asked to end yet
     ENDING = "Ending"  # pods are being ended
-    ENDED = "Ended"  # all phases are over, or the lock is released: the machine goes down, or is down
+    ENDED = "Ended"  # all phases are over, or the lock is released: the machine shuts down, or is down
     CANCELLED = "Cancelled"  # the machine stays up
     RETURNED = "Returned"  # the machine has booted again
 
@@ -82,7 +82,7 @@ class NoticeReceived(JournalEvent, frozen=True, tag="NoticeReceived"):
     @property
     def text(self) -> str:
         """The event in one sentence."""
-        return f"{self.source.value}: {self.reason}; the machine goes down in {format_seconds(max(0.0, self.deadline - self.at))}"
+        return f"{self.source.value}: {self.reason}; the machine shuts down in {format_seconds(max(0.0, self.deadline - self.at))}"
 
 
 class ShutdownStarted(JournalEvent, frozen=True, tag="Started"):

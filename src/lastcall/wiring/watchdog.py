@@ -52,7 +52,7 @@ class AgentWatchdog:
     def set_going_down(self, *, going_down: bool) -> None:
         """Suspends the watchdog while the node shuts down, so that no reset disturbs it. May be called repeatedly."""
         if self._keeper:
-            self._keeper.suspend("the node is going down" if going_down else "")
+            self._keeper.suspend("the node is shutting down" if going_down else "")
 
     def reconfigure(self, settings: WatchdogSettings | None) -> None:
         """Keeps a running watchdog as it is, and warns if its settings changed."""

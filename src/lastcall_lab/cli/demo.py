@@ -23,13 +23,13 @@ from lastcall.errors import TimedOut
     help="private: systemd-logind itself, on a bus of its own that can power off nothing.",
 )
 def command(runtime: str, logind: str) -> None:
-    """Three nodes with a shop on them, under load; one goes down in order, one loses its power, and all comes up elsewhere.
+    """Three nodes with a shop on them, under load; one shuts down in order, one loses its power, and all comes up elsewhere.
 
     At last the leader of a database is evicted, without the guard and with it.
 
     The pods are real processes; the power button is not this machine's. It takes two minutes; only a report stays, in a
     temporary directory. With --runtime containerd (as root) or --logind private, one node with real containers, or
-    with systemd-logind itself, goes down instead.
+    with systemd-logind itself, shuts down instead.
     """
     from lastcall_lab.demo import cluster_demo, single_node
     from lastcall_lab.demo.console import stdout_console

@@ -284,7 +284,7 @@ def down_command(*, kubeconfig: Path | None) -> None:
 )
 @click.option("--runtime", type=click.Choice(["processes", "containerd"]), default="processes", show_default=True)
 def node_command(*, settings: "AgentSettings", manifests: Path, runtime: str, container_runtime_endpoint: str) -> None:
-    """Runs the pods of a directory, and ends them in order when the machine goes down.
+    """Runs the pods of a directory, and ends them in order when the machine shuts down.
 
     Node and pod status are written below STATE_DIR/status as a kubelet writes them to the API server.
     """

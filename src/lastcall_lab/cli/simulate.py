@@ -47,7 +47,7 @@ def command(
     context: str | None,
     list_: bool,
 ) -> None:
-    """A cluster in virtual time: what happens to its workloads when nodes go down, and whether what must hold holds.
+    """A cluster in virtual time: what happens to its workloads when nodes shut down, and whether what must hold holds.
 
     SCENARIO is a YAML file, - for standard input, or the name of a scenario that comes with lastcall; in chaos,
     failover-chaos, kubelet-chaos and drain-chaos each seed has other workloads, shutdowns and faults. Control plane, kubelets and

@@ -167,7 +167,7 @@ class ClusterDemo:
             )
             await self._clock.sleep(3)
             self._view.show_text(
-                f"the power button of {self.node} was pressed: it goes down as soon as its pods have ended"
+                f"the power button of {self.node} was pressed: it shuts down as soon as its pods have ended"
             )
             await self._machines.switch(self.node, PowerSwitch.BUTTON.value)
             await self._wait_until_off()

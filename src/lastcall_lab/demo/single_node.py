@@ -98,9 +98,7 @@ class SingleNodeDemo:
         try:
             self._view.show_text(f"{len(node.pods)} pods run on demo-node; the power button is pressed in 3 seconds")
             await self._clock.sleep(3)
-            self._view.show_text(
-                "the power button was pressed: the machine is going down, as soon as its pods have ended"
-            )
+            self._view.show_text("the power button was pressed: the machine shuts down as soon as its pods have ended")
             await machine.press()
             await machine.off()
             self._view.show_text("the lock is released: the machine would be off now")

@@ -208,7 +208,7 @@ async def test_the_agent_tells_it_whether_the_node_goes_down(tmp_path):
         program.agent.request_stop()
         await running
     assert keeping.settings == [WatchdogSettings(lease_seconds=40)]
-    assert keeping.held[-1] == "the node is going down"
+    assert keeping.held[-1] == "the node is shutting down"
     text = program._metrics.render_text().decode()
     for line in (
         "lastcall_watchdog_armed 1.0",

@@ -19,7 +19,7 @@ async def test_arms_and_raises_the_limit(machine):
     assert len(machine.logind.descriptors) == 2  # one here, one with the holder
     assert machine.status.armed
     assert not machine.status.degraded
-    assert machine.status.sentence == "armed: 30s for the pods when the machine goes down"
+    assert machine.status.sentence == "armed: 30s for the pods when the machine shuts down"
 
 
 @on_machine()
@@ -176,7 +176,7 @@ async def test_a_lock_whose_keeper_does_not_answer_is_released_by_another_try(ma
     assert record.outcome is ShutdownOutcome.COMPLETED
     done = [status.sentence for status in machine.statuses if status.state is AgentState.RELEASED]
     assert "not known to be released" in done[0]
-    assert done[-1] == "done: the lock is released, the machine may go down"
+    assert done[-1] == "done: the lock is released, the machine may shut down"
 
 
 @on_machine()

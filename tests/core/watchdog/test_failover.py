@@ -93,7 +93,7 @@ def test_a_node_that_is_cut_off_and_still_writes_has_reset_itself_before_anythin
 async def test_a_node_that_goes_down_by_itself_is_not_taken_for_dead_by_its_watchdog(world):
     """It has taken back what it promised, and may end its pods for as long as it likes, cut off or not."""
     machine = await begun(world)
-    machine.process.call(machine.keeper.suspend, "the node is going down")
+    machine.process.call(machine.keeper.suspend, "the node is shutting down")
     await asyncio.sleep(1)
     machine.cut_off()
     await world.cluster.settle(300)

@@ -34,7 +34,7 @@ async def test_it_is_pressed_when_the_answer_comes_and_goes_off_afterwards(lab, 
     await lab.machines.switch("lab-1", "button")
     assert [one["power"] for one in lab.machines.status()] == ["button", "on"]
     await lab.until_off()
-    assert "lab-1: the machine is going down (poweroff): ending the pods" in lines
+    assert "lab-1: the machine is shutting down (poweroff): ending the pods" in lines
 
 
 async def test_a_machine_that_is_off_has_no_button_to_press(lab):

@@ -2,7 +2,7 @@
 {{- define "lastcall.grants.agent" -}}
 - namespace: ""
   rules:
-    # its node's own word on its going down
+    # its node's own word on its shutdown
     - apiGroups:
       - lastcall.dev
       resources:
@@ -57,7 +57,7 @@
 {{- define "lastcall.grants.agent.peers" -}}
 - namespace: ""
   rules:
-    # its node's own word on its going down
+    # its node's own word on its shutdown
     - apiGroups:
       - lastcall.dev
       resources:
@@ -130,7 +130,7 @@
 {{- define "lastcall.grants.agent.ownNode" -}}
 - namespace: ""
   rules:
-    # its node's own word on its going down
+    # its node's own word on its shutdown
     - apiGroups:
       - lastcall.dev
       resources:
@@ -223,7 +223,7 @@
 {{- define "lastcall.grants.agent.peers.ownNode" -}}
 - namespace: ""
   rules:
-    # its node's own word on its going down
+    # its node's own word on its shutdown
     - apiGroups:
       - lastcall.dev
       resources:
@@ -397,7 +397,7 @@
       - fencepolicies/status
       verbs:
       - patch
-    # what nodes say of their own going down
+    # what nodes say of their own shutdowns
     - apiGroups:
       - lastcall.dev
       resources:
@@ -541,7 +541,7 @@
       - fencepolicies/status
       verbs:
       - patch
-    # what nodes say of their own going down
+    # what nodes say of their own shutdowns
     - apiGroups:
       - lastcall.dev
       resources:

@@ -208,7 +208,7 @@ class KubeletService:
             if timer.is_at_rest:
                 await self._arm_timer(systemd, deadline)
             await self._stop_unit(systemd)
-        log.info("%s is stopped; %s starts it again unless the machine goes down", self._unit, KUBELET_TIMER)
+        log.info("%s is stopped; %s starts it again unless the machine shuts down", self._unit, KUBELET_TIMER)
 
     async def _stop_unit(self, systemd: Units) -> None:
         """Asks each second: whoever starts the kubelet while it stops replaces the job, and the kubelet runs again."""
@@ -237,7 +237,7 @@ class KubeletService:
     async def _arm_timer(self, systemd: Units, deadline: float) -> None:
         """Creates the timer only for a shutdown: at other times the machine has none."""
         seconds = max(_RETRY, deadline + MARGIN - self._clock.boottime())
-        description = f"Starts {self._unit}, which lastcall stopped, if the machine has not gone down"
+        description = f"Starts {self._unit}, which lastcall stopped, if the machine has not shut down"
         await systemd.start_timer(KUBELET_START, seconds=seconds, starts=self._unit, description=description)
         await self._wait_for_job(systemd, KUBELET_TIMER, rests=False)
 

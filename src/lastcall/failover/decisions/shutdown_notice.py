@@ -33,5 +33,5 @@ def wait_for_own_deadline(case: Case, now: float) -> Step | None:
     """The node announced its shutdown: it is not fenced before its stated deadline."""
     if case.held_until is None or now >= case.held_until:
         return None
-    why = f"node {case.name} has said itself that it goes down, and until when: it is not fenced before"
+    why = f"node {case.name} has said itself that it shuts down, and until when: it is not fenced before"
     return Wait(why, until=case.held_until)

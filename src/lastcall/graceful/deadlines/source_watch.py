@@ -78,7 +78,7 @@ class SourceWatch:
 
     def _note_failure(self, why: str) -> bool:
         if why != self._failure:
-            log.warning("%s cannot be asked whether the machine goes down: %s", self._source.value, why)
+            log.warning("%s cannot be asked whether the machine shuts down: %s", self._source.value, why)
         self._failure = why
         self._on_look(self._warning, why)
         return False

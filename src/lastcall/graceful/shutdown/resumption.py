@@ -26,7 +26,7 @@ class ResumeDecision(Enum):
 
     NOTHING = "there is none, or it is closed"
     RESUME = "this shutdown is under way: go on with the time that is left"
-    ALREADY_RELEASED = "the lock was released already: the machine is going down"
+    ALREADY_RELEASED = "the lock was released already: the machine is shutting down"
     CANCELLED = "the shutdown was cancelled while no agent ran: make the node ready again"
     SOFT_REBOOTED = "user space has restarted in this boot: the shutdown is over"
     EARLIER_BOOT = "it belongs to an earlier boot, which is over"

@@ -94,7 +94,7 @@ class SimulatedWatchdog:
         """As the agent's program does it: a node that goes down by itself is not to be disturbed."""
         if self._keeper:
             self._keeper.suspend(
-                "the node is going down" if status.state in (AgentState.ENDING, AgentState.RELEASED) else ""
+                "the node is shutting down" if status.state in (AgentState.ENDING, AgentState.RELEASED) else ""
             )
 
     def on_agent_death(self) -> None:

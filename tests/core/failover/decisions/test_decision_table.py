@@ -75,7 +75,7 @@ NO = LimitAnswer(allowed=False, why="too many", again=NOW + 60, limit=Limit.PER_
         ({"pods": (replace(DB, mirror=True),)}, Wait, {"says": "has to be failed over"}),
         ({"pods": (replace(DB, disabled=True),)}, Wait, {"says": "has to be failed over"}),
         ({"pods": ()}, Mark, {}),
-        ({"held_until": NOW + 9}, Wait, {"until": NOW + 9, "says": "has said itself that it goes down"}),
+        ({"held_until": NOW + 9}, Wait, {"until": NOW + 9, "says": "has said itself that it shuts down"}),
         ({"held_until": NOW}, Mark, {}),
         ({"held_until": NOW + 9, "gone": frozenset({"u1"})}, Delete, {"pods": (DB,), "boot_id": "a"}),
         ({"held_until": NOW + 9, "gone": frozenset({"u1"}), "pods": (ENDING,)}, ForceDelete, {"pods": (ENDING,)}),

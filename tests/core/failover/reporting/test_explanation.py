@@ -165,7 +165,7 @@ def word(deadline):
 def test_the_nodes_own_word():
     found = document("n1", *CLUSTER[2:], machine("n1"), lease("n1", 90), policy(), word("2026-11-21T12:03:00Z"))
     assert found["latest"] == "2026-11-21T12:03:00Z"
-    assert "has said itself that it goes down" in found["inTheWay"][0]["why"]
+    assert "has said itself that it shuts down" in found["inTheWay"][0]["why"]
 
 
 def test_a_node_that_is_past_its_own_deadline_before_it_is_suspected_is_awaited_until_then():

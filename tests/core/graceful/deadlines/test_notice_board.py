@@ -70,7 +70,7 @@ def test_without_a_withdrawal_no_deadline_moves_back(puts):
 def test_a_shutdown_hears_of_what_is_new_and_what_is_over():
     events = list(notice_changes({EC2: 100.0}, [notice(30, NUT)], 5))
     assert [type(one) for one in events] == [NoticeWithdrawn, NoticeReceived]
-    assert events[1].text == "NUT: r; the machine goes down in 25s"
+    assert events[1].text == "NUT: r; the machine shuts down in 25s"
     assert list(notice_changes({EC2: 100.0}, [notice(100.5)], 5)) == []
     [nearer] = notice_changes({EC2: 100.0}, [notice(20)], 5)
     assert nearer.deadline == 20
