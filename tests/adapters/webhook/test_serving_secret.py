@@ -12,7 +12,7 @@ from support.lab.virtual_server import Asked
 from lastcall.adapters.kube import tls
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import VALIDATING_WEBHOOKS
-from lastcall.adapters.webhook import certificates
+from lastcall.adapters.webhook import certificates, renewal_process
 from lastcall.adapters.webhook.material_renewal import RenewalRequest, renew_material
 from lastcall.adapters.webhook.renewal_process import renew_in_process
 from lastcall.adapters.webhook.serving_material import ServingMaterial
@@ -147,6 +147,16 @@ async def test_a_process_that_cannot_read_the_certificate_is_named_without_the_k
     broken = ServingMaterial(authorities="", certificate="broken", key="secret-1", authority_key="secret-2")
     with pytest.raises(Unavailable, match="material_renewal failed with 1") as raised:
         await renew_in_process(broken, "", NAMES, datetime.now(UTC))
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("module", ["this", "json.tool"])
+async def test_an_answer_that_is_no_renewal_is_named_without_the_key(monkeypatch, module):
+    """A program of Python's that succeeds and says something else; the second one repeats what it was asked."""
+    monkeypatch.setattr(renewal_process, "MODULE", module)
+    found = ServingMaterial(authorities="", certificate="secret-0", key="secret-1", authority_key="secret-2")
+    with pytest.raises(Unavailable, match=f"{module} has given an answer that cannot be read") as raised:
+        await renew_in_process(found, "", NAMES, datetime.now(UTC))
     assert "secret" not in str(raised.value)
 
 

@@ -20,7 +20,10 @@ _MOST_SAID = 500
 async def renew_in_process(
     found: ServingMaterial | None, path_token: str, names: Sequence[str], now: datetime
 ) -> Renewal:
-    """``material_renewal.renew_material``. Unavailable if there is no answer. No part of the process survives this call."""
+    """``material_renewal.renew_material``. Unavailable if there is no answer that can be read.
+
+    No part of the process survives this call.
+    """
     question = {"found": found, "pathToken": path_token, "names": names, "now": now}
     try:
         async with timeout(SECONDS):
@@ -30,4 +33,7 @@ async def renew_in_process(
     if code:
         words = " ".join(said.decode(errors="replace").split())[-_MOST_SAID:]
         raise Unavailable(f"{MODULE} failed with {code}: {words}")
-    return msgspec.json.decode(output, type=Renewal)
+    try:
+        return msgspec.json.decode(output, type=Renewal)
+    except (msgspec.DecodeError, UnicodeError) as error:  # it names the place, not what is there
+        raise Unavailable(f"{MODULE} has given an answer that cannot be read: {error}") from error
