@@ -172,14 +172,14 @@ class GuardProgram:
         holds = WebhookConfiguration(client, VALIDATING_WEBHOOKS, SERVICE, path=PATH)
         self._uninstallation = Uninstallation(holds, facts, records, clock)
         end = WebhookConfiguration(client, VALIDATING_WEBHOOKS, GUARD_UNINSTALL, path=UNINSTALL_PATH)
-        configurations = [holds, end]
+        others = [end]
         self._creations: PodCreationService | None = None
         if settings.settle_seconds is not None:
             surroundings = KubePodSurroundings(client, clock)
             self._creations = PodCreationService(surroundings, default=settings.settle_seconds)
             settling = WebhookConfiguration(client, MUTATING_WEBHOOKS, SETTLE_CONFIGURATION, path=SETTLE_PATH)
-            configurations.append(settling)
-        told = WebhookConfigurations(configurations)
+            others.append(settling)
+        told = WebhookConfigurations(holds, others)
         self._certificate = ServingCertificate(secret, told, self._context, clock)
 
     async def run(self) -> None:

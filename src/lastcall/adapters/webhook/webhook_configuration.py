@@ -1,13 +1,16 @@
 """The guard's webhook configurations: where the API server finds it, and whom it trusts."""
 
 import base64
+import logging
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from lastcall.adapters.kube.client import Client
 from lastcall.adapters.kube.resources import ApiResource, Object
-from lastcall.errors import Conflict, NotFound
+from lastcall.errors import ApiNotPermitted, Conflict, NotFound
 from lastcall.model.guard_webhooks import remove_webhooks, replace_withdrawn_webhooks, withdrawn_webhooks
+
+log = logging.getLogger(__name__)
 
 
 class WebhookConfiguration:
@@ -22,6 +25,11 @@ class WebhookConfiguration:
         self._resource = resource
         self._name = name
         self._path = path
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        return self._name
 
     async def ensure(self, *, authorities: str, token: str) -> bool:
         """Sets path and trusted authorities (PEM) in all webhooks; False if there is no configuration.
@@ -59,15 +67,29 @@ class WebhookConfiguration:
 
 
 class WebhookConfigurations:
-    """Several of them as one."""
+    """Several of them as one. A missing right to one of ``others`` is a warning, once: deletions are held all the same."""
 
-    def __init__(self, configurations: Sequence[WebhookConfiguration]) -> None:
-        self._configurations = configurations
+    def __init__(self, holds: WebhookConfiguration, others: Sequence[WebhookConfiguration]) -> None:
+        self._holds = holds
+        self._others = others
+        self._refused: set[str] = set()
 
     async def ensure(self, *, authorities: str, token: str) -> bool:
-        """The same for each; False if one is missing."""
-        told = [await one.ensure(authorities=authorities, token=token) for one in self._configurations]
-        return all(told)
+        """The same for each; False if one is missing. One that may not be written counts as told until the next time."""
+        told = await self._holds.ensure(authorities=authorities, token=token)
+        others = [await self._try(one, authorities, token) for one in self._others]
+        return told and all(others)
+
+    async def _try(self, one: WebhookConfiguration, authorities: str, token: str) -> bool:
+        try:
+            is_there = await one.ensure(authorities=authorities, token=token)
+        except ApiNotPermitted as error:
+            if one.name not in self._refused:
+                log.warning("the API server does not find the guard by the webhooks of %s: %s", one.name, error)
+            self._refused.add(one.name)
+            return True
+        self._refused.discard(one.name)
+        return is_there
 
 
 def _with_client(configuration: Object, authorities: str, path: str) -> Object:
