@@ -30,9 +30,11 @@ LOOK_SECONDS = 0.1
 """Seconds between two looks whether a stopped kubelet runs: it starts pods within a second."""
 
 _RETRY = 0.5
-_LOOK = 0.001
-_LOOK_AT_END = 0.015
-"""Seconds between two looks at systemd's jobs, for which all SIGTERMs wait; and at a kubelet that has its SIGTERM."""
+_LOOK, _LATE_LOOK = 0.001, 0.015
+"""Seconds between two looks at systemd's jobs, for which all SIGTERMs wait: at first, and at most."""
+
+_LOOK_PART = 20
+"""A job that takes longer is looked at less often, after another twentieth of its time: each look costs systemd and us."""
 
 _JOB_SECONDS = 10.0
 """Seconds for a job of systemd."""
@@ -212,17 +214,18 @@ class KubeletService:
 
     async def _stop_unit(self, systemd: Units) -> None:
         """Asks each second: whoever starts the kubelet while it stops replaces the job, and the kubelet runs again."""
+        begun = self._clock.boottime()
         for left in reversed(range(_STOP_ATTEMPTS)):
             await systemd.stop_unit(self._unit)
             try:
-                await self._wait_for_end(systemd)
+                await self._wait_for_end(systemd, begun)
                 break
             except TimedOut:
                 if not left:
                     raise
 
-    async def _wait_for_end(self, systemd: Units) -> None:
-        """Waits for the job that stops the kubelet; notes when the kubelet has its SIGTERM."""
+    async def _wait_for_end(self, systemd: Units, begun: float) -> None:
+        """Waits for the job that stops the kubelet; notes when the kubelet has its SIGTERM. ``begun``: with the first job."""
         end = self._clock.boottime() + _STOP_SECONDS
         while True:
             [state] = await systemd.unit_states(self._unit)
@@ -232,7 +235,7 @@ class KubeletService:
                 return
             if self._clock.boottime() >= end:
                 raise TimedOut(f"{self._unit} is still {state.active} after {_STOP_SECONDS:g} s")
-            await self._clock.sleep(_LOOK_AT_END if state.has_stop_signal else _LOOK)
+            await self._clock.sleep(_LATE_LOOK if state.has_stop_signal else _next_look(self._clock.boottime() - begun))
 
     async def _arm_timer(self, systemd: Units, deadline: float) -> None:
         """Creates the timer only for a shutdown: at other times the machine has none."""
@@ -254,11 +257,17 @@ class KubeletService:
 
     async def _wait_for_job(self, systemd: Units, name: str, *, rests: bool) -> None:
         """Waits for systemd's job; TimedOut says which state was not reached."""
-        end = self._clock.boottime() + _JOB_SECONDS
+        begun = self._clock.boottime()
         while True:
             [state] = await systemd.unit_states(name)
             if state.is_at_rest is rests:
                 return
-            if self._clock.boottime() >= end:
+            waited = self._clock.boottime() - begun
+            if waited >= _JOB_SECONDS:
                 raise TimedOut(f"{name} is still {state.active} after {_JOB_SECONDS:g} s")
-            await self._clock.sleep(_LOOK)
+            await self._clock.sleep(_next_look(waited))
+
+
+def _next_look(waited: float) -> float:
+    """Seconds until the next look at a job that has taken so long."""
+    return min(max(_LOOK, waited / _LOOK_PART), _LATE_LOOK)
