@@ -194,3 +194,26 @@ async def test_a_missing_right_is_asked_for_every_five_minutes(world):
         permitted = True
         await world.settle(3 * LOOK_SECONDS)
     assert excluded(world) == NONE
+
+
+@in_world()
+async def test_a_node_that_was_cordoned_again_meanwhile_is_tried_at_its_next_uncordon(world):
+    """What was refused is over then: who cordoned it may have granted the right, too."""
+    run = await world.drain("n1", balancers=ALL)
+    await run.run()
+    await uncordon(world)
+    permitted = False
+
+    async def trouble(method, target):
+        if not permitted:
+            raise ApiNotPermitted("may not patch nodes")
+
+    async with removing(world, trouble) as transport:
+        await world.settle(2 * LOOK_SECONDS)
+        assert len(transport.asked) == 1
+        await world.client.patch(NODES, "n1", {"spec": {"unschedulable": True}})
+        await world.settle(2 * LOOK_SECONDS)
+        permitted = True
+        await uncordon(world)
+        await world.settle(2 * LOOK_SECONDS)
+        assert excluded(world) == NONE, "within the five minutes"
