@@ -18,8 +18,8 @@ _NODES = NODES.with_shape(DrainNode)
 _LOOK_SECONDS = 1.0
 """Between two looks at whether the watch is permitted."""
 
-_PATIENCE = 30.0
-"""Seconds after which a right that is missing is missing for good."""
+_PATIENCE = 20.0
+"""Seconds after which a right that is still missing is missing for good; it is asked for within half a minute more."""
 
 
 class KubeDrainWatch:
@@ -71,14 +71,23 @@ class KubeDrainWatch:
         await wait_first(self._follow("", self._nodes.changes()), *follow, self._wait_until_forbidden())
 
     async def _wait_until_forbidden(self) -> None:
-        """An API server that has just started may refuse what its roles permit, until it has read them."""
-        refused = 0.0
-        while refused < _PATIENCE:
+        """An API server that has just started may refuse what its roles permit, until it has read them.
+
+        A refusal stands until the informer asks again, up to a minute later, and the right may be back meanwhile. So what
+        counts is another refusal after ``_PATIENCE``.
+        """
+        began: dict[int, float] = {}
+        last: dict[int, ApiNotPermitted] = {}
+        while True:
             await self._clock.sleep(_LOOK_SECONDS)
-            error = next((one.failure for one in self._informers if isinstance(one.failure, ApiNotPermitted)), None)
-            refused = 0.0 if error is None else refused + _LOOK_SECONDS
-        assert error is not None
-        raise error
+            for index, informer in enumerate(self._informers):
+                error = informer.failure
+                if not isinstance(error, ApiNotPermitted):
+                    began.pop(index, None)
+                elif error is not last.get(index):
+                    last[index] = error
+                    if self._clock.boottime() - began.setdefault(index, self._clock.boottime()) >= _PATIENCE:
+                        raise error
 
     async def _follow(self, name: str, changes: AsyncGenerator[WatchChange[Any], None]) -> None:
         async for change in changes:

@@ -146,6 +146,21 @@ async def test_what_becomes_of_a_node_is_seen_though_it_cannot_be_watched(world,
 
 
 @in_world()
+@pytest.mark.parametrize("right", ["list pods", "watch pods", "list nodes", "watch nodes"])
+@pytest.mark.parametrize("seconds", [16, 19])
+async def test_a_watch_that_is_refused_for_a_moment_ends_nothing(world, right, seconds):
+    """Nothing is asked for between two attempts of a watch: the last refusal may be old."""
+    await world.deploy(replicas=3)
+    run, rights = await drain_without(world, right)
+    rights.take(right)
+    async with world.running(run) as task:
+        await world.settle(seconds)
+        rights.give_back(right)
+        assert await outcome(run, task) == ""
+    assert world.on("n1") == []
+
+
+@in_world()
 async def test_a_renewal_that_is_refused_for_a_moment_ends_nothing(world):
     """An API server that has just started may refuse what its roles permit, until it has read them."""
     await world.deploy(replicas=3, budget=0)
