@@ -45,8 +45,10 @@ async def _ask_cordon(client: "Client", node: str) -> None:
 
 
 async def _ask_pod(client: "Client", case: "DrainCase", pod: "PodName", uid: str) -> LastcallError | None:
-    """The answer to a request without effect; None for a success."""
+    """The answer to a request without effect; None for a success, or for a pod that is gone meanwhile."""
     from lastcall.adapters.kube.resources import PODS
+    from lastcall.drain.decisions.eviction_answers import read_answer
+    from lastcall.drain.decisions.pod_progress import AnswerKind
 
     namespace, name = pod
     grace = case.settings.grace_period
@@ -56,5 +58,5 @@ async def _ask_pod(client: "Client", case: "DrainCase", pod: "PodName", uid: str
         else:
             await client.evict(name, namespace=namespace, uid=uid, grace=grace, dry_run=True)
     except ApiFailure as error:
-        return error
+        return None if read_answer(error).kind is AnswerKind.GONE else error
     return None

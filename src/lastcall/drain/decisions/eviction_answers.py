@@ -19,6 +19,9 @@ from lastcall.ports.drain import EvictionHeld
 _ANOTHER_POD = re.compile(r"UID in (the )?precondition")
 """In the two messages of kube-apiserver about a uid that is not the object's (rest/delete.go, storage/interfaces.go)."""
 
+_WHOSE_ABSENCE = ("pods", "namespaces")
+"""In ``details.kind`` of a NotFound that proves that there is no such pod."""
+
 NAMESPACE_TERMINATING = "NamespaceTerminating"
 """The cause of a Forbidden in a namespace that is being deleted: its pods are deleted anyway."""
 
@@ -31,7 +34,7 @@ def read_answer(error: LastcallError | None) -> PodAnswer:
     """
     if error is None:
         return PodAnswer(kind=AnswerKind.ACCEPTED)
-    if isinstance(error, NotFound) or (isinstance(error, Conflict) and _ANOTHER_POD.search(str(error))):
+    if _is_of_no_such_pod(error):
         return PodAnswer(kind=AnswerKind.GONE)
     if SEVERAL in str(error):
         return PodAnswer(kind=AnswerKind.FAILED, message=str(error))
@@ -42,9 +45,21 @@ def read_answer(error: LastcallError | None) -> PodAnswer:
     return PodAnswer(kind=AnswerKind.FAILED, message=str(error))
 
 
+def _is_of_no_such_pod(error: LastcallError) -> bool:
+    """Whether there is no pod of this name, or it is another one.
+
+    A NotFound may be about something else while the pod runs: its budget was deleted during the eviction.
+    """
+    if isinstance(error, Conflict):
+        return _ANOTHER_POD.search(str(error)) is not None
+    return isinstance(error, NotFound) and not error.is_by_webhook and error.details.get("kind") in _WHOSE_ABSENCE
+
+
 def _waits(error: LastcallError) -> bool:
     if isinstance(error, TooManyRequests | Unavailable | Conflict):
         return True
+    if isinstance(error, NotFound):
+        return not error.is_by_webhook
     if not isinstance(error, ApiNotPermitted):
         return False
     is_behind = any(text in str(error) for text in (NEGATIVE, UNCONFIRMED))

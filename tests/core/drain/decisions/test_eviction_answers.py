@@ -24,9 +24,21 @@ def behind(why):
     return errors.ApiNotPermitted(f'poddisruptionbudget.policy "web" is forbidden: {why}', code=403)
 
 
+def absent(kind):
+    """kube-apiserver's answer if an object that it needs does not exist."""
+    return errors.NotFound(f'{kind} "x" not found', code=404, details={"kind": kind, "name": "x"})
+
+
 TABLE = {
     "success": (None, AnswerKind.ACCEPTED),
-    "gone": (errors.NotFound("no pod", code=404), AnswerKind.GONE),
+    "gone": (absent("pods"), AnswerKind.GONE),
+    "its namespace is gone": (absent("namespaces"), AnswerKind.GONE),
+    "its budget was deleted meanwhile": (absent("poddisruptionbudgets"), AnswerKind.REFUSED),
+    "its EvictionRequest was deleted meanwhile": (errors.NotFound("deleted by another client"), AnswerKind.REFUSED),
+    "a webhook that says not found": (
+        errors.NotFound(HELD, code=404, details={"kind": "pods"}),
+        AnswerKind.FAILED,
+    ),
     "another pod of its name": (errors.Conflict(RECORD, code=409), AnswerKind.GONE),
     "the same, from the storage": (errors.Conflict(STORED, code=409), AnswerKind.GONE),
     "changed meanwhile": (errors.Conflict("the object has been modified", code=409), AnswerKind.REFUSED),

@@ -47,6 +47,25 @@ async def test_a_pod_that_was_replaced_is_not_chased(world):
 
 
 @in_world()
+async def test_a_pod_whose_budget_is_deleted_during_its_eviction_is_not_gone(world):
+    """kube-apiserver answers 404 then, about the budget."""
+    await world.bare("db-0", "n1")
+    run = await world.drain("n1")
+    absent = {"kind": "poddisruptionbudgets", "name": "db"}
+
+    async def trouble(method, target):
+        if target.partition("?")[0].endswith("/eviction"):
+            run.transport.trouble = None
+            raise errors.NotFound('poddisruptionbudgets.policy "db" not found', code=404, details=absent)
+
+    run.transport.trouble = trouble
+    await run.run()
+    assert not run.has_failed, run.recorder.why
+    assert run.recorder.of("refused") == ["db-0"]
+    assert world.on("n1") == []
+
+
+@in_world()
 async def test_deletions_instead_of_evictions(world):
     await world.deploy(replicas=3, budget=0)
     run = await world.drain("n1", settings=SETTINGS.__class__(force=True, disable_eviction=True))
