@@ -84,6 +84,12 @@ class ApiFailure(LastcallError):
         return denied or "failed calling webhook" in message
 
     @property
+    def retry_after(self) -> float | None:
+        """Seconds to wait before a retry, as the server asks; None if it does not say."""
+        seconds = self.details.get("retryAfterSeconds")
+        return float(seconds) if seconds else None
+
+    @property
     def webhook(self) -> str:
         """The name of the admission webhook that denied the request or could not be called; "" if there is none."""
         named = _WEBHOOK.search(str(self)) if self.is_by_webhook else None
@@ -108,12 +114,6 @@ class RevisionExpired(ApiFailure):
 
 class TooManyRequests(ApiFailure):
     """Too many requests, or a disruption budget allows none now. Retry after ``retry_after`` seconds, if given."""
-
-    @property
-    def retry_after(self) -> float | None:
-        """Seconds to wait before a retry, as the server asks; None if it does not say."""
-        seconds = self.details.get("retryAfterSeconds")
-        return float(seconds) if seconds else None
 
 
 class RequestRefused(ApiFailure):

@@ -39,7 +39,7 @@ def read_answer(error: LastcallError | None) -> PodAnswer:
     if SEVERAL in str(error):
         return PodAnswer(kind=AnswerKind.FAILED, message=str(error))
     if _waits(error):
-        after = error.retry_after if isinstance(error, TooManyRequests) else None
+        after = error.retry_after if isinstance(error, ApiFailure) else None
         held = isinstance(error, EvictionHeld) or (isinstance(error, ApiFailure) and error.is_by_webhook)
         return PodAnswer(kind=AnswerKind.REFUSED, message=_whole_text(error), retry_after=after, is_held=held)
     return PodAnswer(kind=AnswerKind.FAILED, message=str(error))

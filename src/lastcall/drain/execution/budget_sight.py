@@ -33,18 +33,24 @@ class BudgetSight:
             await cancel_and_wait(self._following)
 
     def look(self, pods: Iterable[DrainPod]) -> Mapping[str, SeenRoom]:
-        """What is known of each pod's budgets, by uid; empty while that may be out of date."""
+        """What is known of each pod's budgets, by uid; empty while that may be out of date.
+
+        A pod that none has covered is missing: something else has refused it, and its answer says when to ask again.
+        """
         if self._following is None or not self._watch.is_current:
             return {}
         budgets = self._watch.budgets
-        self._known = {pod.metadata.uid: self._see(pod, budgets.get(pod.metadata.namespace, ())) for pod in pods}
+        found = {pod.metadata.uid: self._see(pod, budgets.get(pod.metadata.namespace, ())) for pod in pods}
+        self._known = {uid: one for uid, one in found.items() if one is not None}
         return {uid: room for uid, (_, room) in self._known.items()}
 
-    def _see(self, pod: DrainPod, budgets: Iterable[Budget]) -> tuple[tuple[str, ...], SeenRoom]:
+    def _see(self, pod: DrainPod, budgets: Iterable[Budget]) -> tuple[tuple[str, ...], SeenRoom] | None:
         own = [one for one in budgets if one.covers(pod)]
+        before = self._known.get(pod.metadata.uid)
+        if not own and before is None:
+            return None
         is_open = isinstance(decide_eviction(pod, own), EvictionAllowed)
         version = (str(is_open), *(one.metadata.resource_version for one in own))
-        before = self._known.get(pod.metadata.uid)
         if before is not None and before[0] == version:
             return before
         return version, SeenRoom(is_open=is_open, changed_at=self._clock.boottime())

@@ -79,8 +79,11 @@ def test_what_a_budget_needs_is_in_its_causes():
     assert said == f"{VIOLATED} The disruption budget web needs 5 healthy pods and has 5 currently"
 
 
-def test_a_time_that_the_server_asks_for():
-    asked = errors.TooManyRequests("stale", code=429, details={"retryAfterSeconds": 10})
+@pytest.mark.parametrize(
+    ("kind", "code"), [(errors.TooManyRequests, 429), (errors.ApiUnavailable, 503), (errors.ApiUnavailable, 504)]
+)
+def test_a_time_that_the_server_asks_for(kind, code):
+    asked = kind("stale", code=code, details={"retryAfterSeconds": 10})
     assert read_answer(asked).retry_after == 10.0
     assert read_answer(TABLE["a budget"][0]).retry_after is None
 

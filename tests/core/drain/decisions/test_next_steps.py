@@ -216,6 +216,12 @@ def test_steps(name):
     assert list(map(said, decide_steps(case, NOW).steps)) == expected
 
 
+@pytest.mark.parametrize(("asked", "seconds"), [(None, 5.0), (10.0, 10.0), (0.1, 1.0)])
+def test_a_time_that_the_server_asks_for_is_waited(asked, seconds):
+    answer = PodAnswer(kind=AnswerKind.REFUSED, message="not now", retry_after=asked)
+    assert apply_answer(pod("a"), answer, forced=False, now=NOW).retry_at == NOW + seconds
+
+
 def test_requests_are_bounded():
     case = course(*(pod(f"p{number}") for number in range(200)), asked=frozenset({"x"}))
     assert len(decide_steps(case, NOW).steps) == MOST_REQUESTS - 1

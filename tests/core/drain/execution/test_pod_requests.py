@@ -1,6 +1,7 @@
 """What a drain asks for its pods, and when, at the lab's API server in virtual time: evictions, deletions, and their answers."""
 
 import asyncio
+import itertools
 
 import pytest
 from support.drain.drain_world import SETTINGS, in_world
@@ -194,6 +195,25 @@ async def test_a_blocked_pod_is_asked_for_as_soon_as_its_budget_makes_room(world
     assert world.on("n1") == []
     assert len(evictions(run)) == asked + 1
     assert world.clock.boottime() - begun < 4, "virtual: the pod's own end, and no wait for the next turn"
+
+
+@in_world()
+async def test_an_overloaded_server_is_asked_again_when_it_says(world):
+    """No budget covers the pod, so that the watch of budgets says nothing of it."""
+    await world.bare("web", "n1")
+    run, times = await world.drain("n1"), []
+
+    async def trouble(method, target):
+        if target.partition("?")[0].endswith("/eviction"):
+            times.append(world.clock.boottime())
+            if len(times) < 4:
+                said = {"retryAfterSeconds": 10}
+                raise errors.TooManyRequests("too many requests, please try again later", code=429, details=said)
+
+    run.transport.trouble = trouble
+    await run.run()
+    assert not run.has_failed
+    assert [round(after - before) for before, after in itertools.pairwise(times)] == [10, 10, 10], "virtual"
 
 
 @in_world()
