@@ -68,7 +68,9 @@ def _force(course: DrainCourse, pod: PodProgress, end: float, now: float) -> Ite
 
 
 def _wait_for_end(course: DrainCourse, pod: PodProgress, since: float, now: float) -> Iterator[Step]:
-    grace = FORCE_GRACE if course.limits.on_timeout is TimeoutPolicy.FORCE else pod.target.grace
+    given = course.seen[pod.target.uid].grace
+    asked = pod.target.grace if given is None else given
+    grace = FORCE_GRACE if course.limits.on_timeout is TimeoutPolicy.FORCE else asked
     if now >= since + grace + PATIENCE:
         seconds = duration.format_seconds(now - since)
         yield FailPod(target=pod.target, why=f"deleted {seconds} ago, and its kubelet has not confirmed its end")

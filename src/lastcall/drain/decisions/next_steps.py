@@ -142,10 +142,16 @@ def _ask_tier(course: DrainCourse, pods: Sequence[PodProgress], now: float) -> I
 
 
 def _may_be_asked(course: DrainCourse, pod: PodProgress, now: float) -> bool:
-    if _is_ending(course, pod) or course.seen[pod.target.uid].opt_out:
+    if course.seen[pod.target.uid].opt_out or (_is_ending(course, pod) and not _ends_too_late(course, pod)):
         return False
     end = find_end(course, pod)
     return end is None or now < end
+
+
+def _ends_too_late(course: DrainCourse, pod: PodProgress) -> bool:
+    """Whether somebody else has deleted the pod with a longer grace period than is asked for: one request shortens it."""
+    wanted, given = course.settings.grace_period, course.seen[pod.target.uid].grace
+    return pod.accepted_at is None and wanted is not None and given is not None and wanted < given
 
 
 def _choose_pods(course: DrainCourse, pods: Iterable[PodProgress], now: float) -> Iterator[PodProgress]:

@@ -32,6 +32,7 @@ from lastcall.model.drain_settings import DrainSettings
 NOW = 1000.0
 STAYS = SeenPod()
 ENDS = SeenPod(terminating_since=990.0, grace=30)
+GIVEN_MUCH = SeenPod(terminating_since=10.0, grace=600)
 
 
 def target(name, **more):
@@ -95,6 +96,16 @@ TABLE = {
         course(pod("a"), settings=DrainSettings(disable_eviction=True, grace_period=7)),
         ["delete a 7"],
     ),
+    "what somebody else has deleted is not asked for": (course(pod("a"), seen={"a": GIVEN_MUCH}), []),
+    "unless less time is asked for": (
+        course(pod("a"), seen={"a": GIVEN_MUCH}, settings=DrainSettings(grace_period=7)),
+        ["evict a"],
+    ),
+    "once": (
+        course(pod("a", accepted_at=1.0), seen={"a": GIVEN_MUCH}, settings=DrainSettings(grace_period=7)),
+        [],
+    ),
+    "and not for more": (course(pod("a"), seen={"a": ENDS}, settings=DrainSettings(grace_period=30)), []),
     "a refusal is young": (course(pod("a", retry_at=NOW + 1, **REFUSED)), []),
     "a refusal is old": (course(pod("a", retry_at=NOW, **REFUSED)), ["evict a"]),
     "one pod of a refused workload at a time": (
@@ -178,6 +189,14 @@ TABLE = {
         ["fail a"],
     ),
     "delete gives up": (course(pod("a"), limits=DELETE, deadline=NOW - 91), ["fail a"]),
+    "delete waits as long as somebody else has given": (
+        course(pod("a"), seen={"a": GIVEN_MUCH}, limits=DELETE, deadline=NOW - 659),
+        [],
+    ),
+    "delete gives up after that": (
+        course(pod("a"), seen={"a": GIVEN_MUCH}, limits=DELETE, deadline=NOW - 660),
+        ["fail a"],
+    ),
     "force": (course(pod("a"), limits=FORCE, **OVER), [f"delete a {FORCE_GRACE} forced"]),
     "force what ends": (course(pod("a"), seen={"a": ENDS}, limits=FORCE, **OVER), [f"delete a {FORCE_GRACE} forced"]),
     "force waits for the kubelet": (course(pod("a", forced_at=NOW - 9), seen={"a": ENDS}, limits=FORCE, **OVER), []),

@@ -66,6 +66,19 @@ async def test_a_pod_whose_budget_is_deleted_during_its_eviction_is_not_gone(wor
     assert world.on("n1") == []
 
 
+@in_world(stops_after=lambda pod: pod["metadata"].get("deletionGracePeriodSeconds", 30))
+async def test_a_grace_period_shortens_a_deletion_by_somebody_else(world):
+    await world.bare("slow", "n1", terminationGracePeriodSeconds=3000)
+    await world.delete(PODS, "slow")
+    run = await world.drain("n1", settings=SETTINGS.__class__(force=True, grace_period=7))
+    async with world.running(run) as task:
+        await world.settle(3)
+        assert world.get(PODS, "slow")["metadata"]["deletionGracePeriodSeconds"] == 7
+        await task
+    assert run.recorder.of("evict") == ["slow"]
+    assert not run.has_failed
+
+
 @in_world()
 async def test_deletions_instead_of_evictions(world):
     await world.deploy(replicas=3, budget=0)
