@@ -1,11 +1,15 @@
 """Other programs that already empty, reboot or remove a node of the drain (pure)."""
 
 import json
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
 
 from lastcall.drain.planning.drain_case import DrainCase, DrainNote
 from lastcall.model.balancer_marks import BalancerMark, owned_marks
+from lastcall.model.base import Time
 from lastcall.model.drain_facts import DrainNode
 from lastcall.model.drain_objects import MEDIK8S_LEASES, OwnerLease
 from lastcall.model.failover_mark import describe_failover
@@ -98,17 +102,34 @@ def _machine_owners(node: DrainNode, case: DrainCase) -> Iterator[str]:
 def _kured_owners(node: DrainNode, case: DrainCase) -> Iterator[str]:
     for one in case.facts.daemon_sets or ():
         text = (one.metadata.annotations or {}).get(KURED_LOCK, "")
-        if text and node.name in _locked_nodes(text):
+        if text and node.name in _locked_nodes(text, case.now):
             yield f"kured reboots it (annotation {KURED_LOCK} of DaemonSet {one.metadata.namespace}/{one.metadata.name})"
 
 
-def _locked_nodes(text: str) -> Iterator[str]:
+def _locked_nodes(text: str, now: datetime) -> Iterator[str]:
     """The nodes in a lock of kured: one, or several with ``concurrency``; none if it cannot be read."""
     try:
         lock = json.loads(text)
     except ValueError:
         return
-    every = [lock, *(lock.get("locks") or ())] if isinstance(lock, dict) else []
+    every = [lock, *_list_locks(lock)] if isinstance(lock, dict) else []
     for one in every:
-        if isinstance(one, dict) and isinstance(name := one.get("nodeID"), str):
+        if isinstance(one, dict) and isinstance(name := one.get("nodeID"), str) and not _is_expired(one, now):
             yield name
+
+
+def _list_locks(lock: Mapping[str, Any]) -> Sequence[Any]:
+    locks = lock.get("locks")
+    return locks if isinstance(locks, list) else ()
+
+
+def _is_expired(lock: Mapping[str, Any], now: datetime) -> bool:
+    """Whether kured itself no longer heeds it (``ttlExpired``): a TTL in nanoseconds since it was taken; 0 for none."""
+    lifetime = lock.get("TTL")
+    if not isinstance(lifetime, int) or not 0 < lifetime < 2**63:
+        return False
+    try:
+        created = msgspec.convert(lock.get("created"), Time)
+    except msgspec.ValidationError:
+        return False
+    return now - created >= timedelta(microseconds=lifetime / 1000)

@@ -356,6 +356,9 @@ OWNERS = {
     "lastcall controller": node_object("n1", annotations={"lastcall.dev/failover": "{}"}),
     "its agent": node_object("n1", annotations={"lastcall.dev/node-shutdown": "{}"}),
     "kured": kured(json.dumps({"nodeID": "n1", "created": RENEWED})),
+    "kured reboots it": kured(json.dumps({"nodeID": "n1", "created": RENEWED, "TTL": 1801 * 10**9})),
+    "kured reboots it (": kured(json.dumps({"nodeID": "n1", "created": "some day", "TTL": 1})),
+    "kured reboots it (a": kured(json.dumps({"nodeID": "n1", "created": RENEWED, "TTL": 10**30})),
     "kured reboots": kured(json.dumps({"maxOwners": 2, "locks": [{"nodeID": "n2"}, {"nodeID": "n1"}]})),
     "node-maintenance maintains": lease(renewTime=RENEWED),
     "node-maintenance": lease(),
@@ -373,6 +376,8 @@ def test_another_owner_of_the_node_is_named(name):
 NO_OWNERS = [
     node_object("n1", taints=[{"key": TO_BE_DELETED, **TAINT}], annotations={BALANCER_MARKS: "label,taint"}),
     kured(json.dumps({"nodeID": "n2"})),
+    kured(json.dumps({"nodeID": "n1", "created": RENEWED, "TTL": 1800 * 10**9})),
+    kured(json.dumps({"locks": [{"nodeID": "n1", "created": EXPIRED, "TTL": 1}]})),
     kured("not JSON"),
     kured("[1]"),
     kured(json.dumps({"locks": "n1"})),
