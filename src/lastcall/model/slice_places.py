@@ -22,20 +22,36 @@ class SlicePlace(NamedTuple):
     """Slices that name it in any way and that kube-proxy follows."""
     others: tuple[str, ...] = ()
     """Slices that name it in any way and that kube-proxy does not follow: headless, of another proxy, of no Service."""
+    serving: tuple[str, ...] = ()
+    """Slices that name it as serving though it terminates, of Services without a ready endpoint: kube-proxy sends it
+    traffic until another one is ready, or the pod is gone (KEP-1669)."""
+
+    @property
+    def lasting(self) -> tuple[str, ...]:
+        """Slices whose Services may send it traffic until it is gone, although it terminates."""
+        return tuple(sorted({*self.published, *self.serving}))
 
 
 def find_places(slices: Iterable[EndpointSlice], uids: Collection[str]) -> Mapping[str, SlicePlace]:
-    """The places of the pods with these uids; a pod that no slice names has an empty one."""
-    found = {uid: (set[str](), set[str](), set[str](), set[str]()) for uid in uids}
+    """The places of the pods with these uids; a pod that no slice names has an empty one.
+
+    ``slices`` are all of one namespace.
+    """
+    slices = tuple(slices)
+    ready_services = {_service_of(one) for one in slices if any(map(_is_ready, one.endpoints or ()))}
+    found = {uid: tuple(set[str]() for _ in SlicePlace._fields) for uid in uids}
     for one in slices:
         proxied = _is_proxied(one)
+        falls_back = proxied and _service_of(one) not in ready_services
         for endpoint in one.endpoints or ():
             sets = found.get(endpoint.target_ref.uid) if endpoint.target_ref else None
             if sets:
-                ready, published, by_proxy, others = sets
+                ready, published, by_proxy, others, serving = sets
                 (by_proxy if proxied else others).add(one.metadata.name)
                 if _is_ready(endpoint):
                     (published if endpoint.conditions.terminating else ready).add(one.metadata.name)
+                elif falls_back and endpoint.conditions.terminating and endpoint.conditions.serving is not False:
+                    serving.add(one.metadata.name)
     return {uid: SlicePlace(*(tuple(sorted(names)) for names in sets)) for uid, sets in found.items()}
 
 
@@ -48,6 +64,10 @@ def merge_places(before: SlicePlace, now: SlicePlace) -> SlicePlace:
 
 def _is_ready(endpoint: SliceEndpoint) -> bool:
     return endpoint.conditions.ready is not False
+
+
+def _service_of(one: EndpointSlice) -> str:
+    return (one.metadata.labels or {}).get(SERVICE_NAME, "")
 
 
 def _is_proxied(one: EndpointSlice) -> bool:

@@ -32,9 +32,10 @@ class PodReference(Facts, frozen=True):
 
 
 class EndpointConditions(Facts, frozen=True):
-    """discovery/v1.EndpointConditions; a missing ``ready`` counts as true."""
+    """discovery/v1.EndpointConditions; a missing ``ready`` or ``serving`` counts as true."""
 
     ready: bool | None = None
+    serving: bool | None = None
     terminating: bool | None = None
 
 

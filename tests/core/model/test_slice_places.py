@@ -14,9 +14,11 @@ def one_slice(name, labels, *endpoints):
         endpoints=tuple(
             SliceEndpoint(
                 target_ref=PodReference(kind="Pod", uid=uid),
-                conditions=EndpointConditions(ready=ready, terminating=terminating),
+                conditions=EndpointConditions(
+                    ready=ready, terminating=terminating, serving=serving[0] if serving else False
+                ),
             )
-            for uid, ready, terminating in endpoints
+            for uid, ready, terminating, *serving in endpoints
         ),
     )
 
@@ -49,6 +51,34 @@ def test_conditions(ready, terminating, place):
 def test_which_slices_kube_proxy_follows(labels, proxied):
     [place] = find_places([one_slice("a", labels, ("u", False, True))], ["u"]).values()
     assert (place.proxied, place.others) == ((("a",), ()) if proxied else ((), ("a",)))
+
+
+LEAVES = ("u", False, True, True)
+
+
+@pytest.mark.parametrize(
+    ("slices", "serving"),
+    [
+        ([one_slice("a", SHOP, LEAVES)], ("a",)),
+        ([one_slice("a", SHOP, ("u", False, True, None))], ("a",)),
+        ([one_slice("a", SHOP, LEAVES), one_slice("b", SHOP, LEAVES)], ("a", "b")),
+        ([one_slice("a", SHOP, LEAVES), one_slice("b", {SERVICE_NAME: "cart"}, ("v", True, None))], ("a",)),
+        ([one_slice("a", SHOP, LEAVES, ("v", False, None, False))], ("a",)),
+        ([one_slice("a", SHOP, LEAVES, ("v", True, None))], ()),
+        ([one_slice("a", SHOP, LEAVES), one_slice("b", SHOP, ("v", None, None))], ()),
+        ([one_slice("a", SHOP, LEAVES, ("v", True, True))], ()),
+        ([one_slice("a", SHOP, ("u", False, True, False))], ()),
+        ([one_slice("a", SHOP, ("u", False, False, True))], ()),
+        ([one_slice("a", {**SHOP, HEADLESS: ""}, LEAVES)], ()),
+        ([one_slice("a", None, LEAVES)], ()),
+    ],
+)
+def test_kube_proxy_sends_to_what_terminates_while_its_service_has_nothing_ready(slices, serving):
+    assert find_places(slices, ["u"])["u"].serving == serving
+
+
+def test_what_lasts_until_the_pod_is_gone():
+    assert SlicePlace(published=("q", "r"), serving=("p", "q"), proxied=("s",)).lasting == ("p", "q", "r")
 
 
 def test_every_slice_counts_until_the_last():

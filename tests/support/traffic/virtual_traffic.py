@@ -37,18 +37,21 @@ class FakeSlices:
     async def stop(self):
         pass
 
-    def name(self, *uids, terminating=(), headless=()):
-        """These pods are ready; ``terminating`` are pods that publishNotReadyAddresses keeps ready.
+    def name(self, *uids, published=(), headless=(), leaving=()):
+        """These pods are ready; ``published`` are those that terminate, and that publishNotReadyAddresses keeps ready.
 
-        Those of ``headless`` are ready too, and make the slice that of a headless Service.
+        Those of ``headless`` are ready too, and make the slice that of a headless Service. Those of ``leaving``
+        terminate, and serve still.
         """
         labels = {SERVICE_NAME: "shop"} | ({HEADLESS: ""} if headless else {})
         endpoints = [
             SliceEndpoint(
                 target_ref=PodReference(kind="Pod", uid=uid),
-                conditions=EndpointConditions(ready=True, terminating=uid in terminating),
+                conditions=EndpointConditions(
+                    ready=uid not in leaving, serving=True, terminating=uid in (*published, *leaving)
+                ),
             )
-            for uid in (*uids, *terminating, *headless)
+            for uid in (*uids, *published, *headless, *leaving)
         ]
         self._found = [EndpointSlice(metadata=SliceMetadata(name="shop-1", labels=labels), endpoints=tuple(endpoints))]
         self._changed.set()
@@ -89,11 +92,15 @@ class FakeNodes:
 
 
 class TrafficWorld:
-    """Pods on ``n0`` and nodes n0 and others; ``leave`` takes pods out of the slice."""
+    """Pods on ``n0`` and nodes n0 and others; ``leave`` takes pods out of the slice.
+
+    ``others`` are the pods of other nodes that are ready behind the same Service.
+    """
 
     def __init__(self, *, count=3, **options):
         self.clock = virtual.VirtualClock()
         self.slices, self.nodes = FakeSlices(), FakeNodes(self.clock)
+        self.others = ["other"]
         self.observed, self.changes, self.watched_pods, self._here = [], [], [], set()
         self.watched = [ProxyNode(f"n{number}", True) for number in range(count)]
         self.watch = TrafficWatch(
@@ -102,7 +109,7 @@ class TrafficWorld:
 
     async def begin(self, *uids, terminates=False, balancers=(), **named):
         """The pods are named by the slice as the rest says: as ready, if it says nothing."""
-        self.slices.name(*(() if named else uids), "other", **named)
+        self.slices.name(*(() if named else uids), *self.others, **named)
         pods = [DepartingPod(uid, "default", f"pod-{uid}", "n0", ADDRESS, terminates, balancers) for uid in uids]
         self.watched_pods += uids
         self._here |= set() if named else {*uids}
@@ -113,7 +120,7 @@ class TrafficWorld:
         for uid in uids or self.watched_pods:
             self.watch.mark_evicted(uid)
             self._here.discard(uid)
-        self.slices.name(*sorted(self._here), "other", **how)
+        self.slices.name(*sorted(self._here), *self.others, **how)
         self.nodes.changed = self.clock.boottime()
 
     async def wait_until_moved(self, *later):

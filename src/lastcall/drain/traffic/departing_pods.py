@@ -38,8 +38,10 @@ class Departure:
     place: SlicePlace | None = None
     was_ready: bool = False
     seen_ready: bool = False
+    unseen: bool = False
+    """It left its slices, or may have left them, at a time that was not seen."""
     left: float | None = None
-    gone: bool = False
+    gone: float | None = None
     heard: dict[str, float] = field(default_factory=dict)
     followed: dict[str, float] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)

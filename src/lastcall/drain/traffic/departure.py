@@ -20,7 +20,10 @@ class DepartureStage(Enum):
 
 
 class DepartureLimits(NamedTuple):
-    """Seconds: for the slices from the eviction; for proxies and for connections since no slice names the pod as ready."""
+    """Seconds: for the slices from the eviction, for proxies and for connections since the slices left the pod out.
+
+    Of a pod that serves until it is gone, that for the slices counts from then.
+    """
 
     slices: float = 30.0
     proxies: float = 30.0
@@ -47,9 +50,9 @@ class DepartureFacts(NamedTuple):
     place: SlicePlace | None
     """How slices name it; None if that is not known, because they cannot be read."""
     was_ready: bool
-    """A slice has named it as ready since it is watched, or it terminated already when the watch began."""
+    """A slice has named it as ready since it is watched, or may have done so before it could be seen."""
     left: float | None
-    """When no slice named it as ready any more; None before."""
+    """When no Service sent it traffic any more, as the slices say; None before."""
     proxies: Mapping[str, ProxyState]
     """By node: those that are asked."""
     unasked: int
@@ -58,8 +61,8 @@ class DepartureFacts(NamedTuple):
     """The settle time in seconds."""
     connections: int | None
     """Established connections to the pod on its node; None if its agent does not tell."""
-    gone: bool
-    """The pod's object is gone, so its connections are too."""
+    gone: float | None
+    """When the pod's object was gone, and its connections with it; None before."""
     balancers: Sequence[str] = ()
     """Its readiness gates that load balancers set: these follow the slices too, and tell nothing."""
 
@@ -82,13 +85,15 @@ def assess_departure(facts: DepartureFacts, limits: DepartureLimits, now: float)
         return _wait_unseen(facts, facts.evicted, now)
     if facts.place.ready:
         return _wait_for_slices(facts.place, facts.evicted + limits.slices, limits, now)
+    if facts.place.lasting:
+        return _wait_until_gone(facts.place, facts.gone, limits, now)
     if not facts.was_ready or facts.left is None:
         return DepartureStep(DepartureStage.MOVED, "no Service sends it traffic")
     return (
         _wait_for_proxies(facts, facts.left, limits, now)
         or _wait_for_settle_time(facts, facts.place, facts.left, now)
         or _wait_for_connections(facts, facts.left, limits, now)
-        or _moved(facts, facts.place, facts.left, limits)
+        or _moved(facts, limits)
     )
 
 
@@ -108,6 +113,16 @@ def _wait_for_slices(place: SlicePlace, until: float, limits: DepartureLimits, n
     if now < until:
         return DepartureStep(DepartureStage.SLICES, why, until)
     return DepartureStep(DepartureStage.MOVED, f"{why} after {limits.slices:g} s", cut_short=True)
+
+
+def _wait_until_gone(place: SlicePlace, gone: float | None, limits: DepartureLimits, now: float) -> DepartureStep:
+    """Without a limit while the pod is there: what it serves is no reason to cut its end short."""
+    if gone is None:
+        return DepartureStep(DepartureStage.SLICES, f"{_some(place.lasting)} send it traffic until it is gone")
+    why, until = f"{_some(place.lasting)} still name it though it is gone", gone + limits.slices
+    if now < until:
+        return DepartureStep(DepartureStage.SLICES, why, until)
+    return DepartureStep(DepartureStage.MOVED, f"{why} for {limits.slices:g} s", cut_short=True)
 
 
 def _wait_for_proxies(facts: DepartureFacts, left: float, limits: DepartureLimits, now: float) -> DepartureStep | None:
@@ -136,20 +151,18 @@ def _wait_for_connections(
     facts: DepartureFacts, left: float, limits: DepartureLimits, now: float
 ) -> DepartureStep | None:
     until = left + limits.connections
-    if facts.gone or not facts.connections or now >= until:
+    if facts.gone is not None or not facts.connections or now >= until:
         return None
     return DepartureStep(DepartureStage.CONNECTIONS, f"{facts.connections} connections are open", until)
 
 
-def _moved(facts: DepartureFacts, place: SlicePlace, left: float, limits: DepartureLimits) -> DepartureStep:
+def _moved(facts: DepartureFacts, limits: DepartureLimits) -> DepartureStep:
     late, left_out = _nodes(facts, ProxyState.LATE), _nodes(facts, ProxyState.LEFT_OUT)
     said = [f"the proxies of {_some(late)} did not follow in {limits.proxies:g} s"] if late else []
-    open_ = 0 if facts.gone else facts.connections
+    open_ = facts.connections if facts.gone is None else 0
     said += [f"{open_} connections were open after {limits.connections:g} s"] if open_ else []
     said += ["its connections are unknown"] if open_ is None else []
     said += [f"{_some(left_out)} are not Ready and left out"] if left_out else []
-    if place.published and not facts.gone:
-        said.append(f"{_some(place.published)} publish it until it is gone (publishNotReadyAddresses)")
     return DepartureStep(
         DepartureStage.MOVED, "; ".join(said) or "its traffic has moved", cut_short=bool(late or open_)
     )

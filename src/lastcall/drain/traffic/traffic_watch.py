@@ -68,7 +68,8 @@ class TrafficWatch:
         now = self._clock.boottime()
         added = [one for one in pods if one.uid not in self._departures]
         self._departures |= {
-            one.uid: Departure(one, now if one.terminates else None, was_ready=one.terminates) for one in added
+            one.uid: Departure(one, now if one.terminates else None, was_ready=one.terminates, unseen=one.terminates)
+            for one in added
         }
         self._choose_nodes(list(nodes))
         self._slices.start({one.namespace for one in added})
@@ -80,8 +81,12 @@ class TrafficWatch:
 
     def mark_evicted(self, uid: str) -> None:
         """The pod's eviction was accepted, or it is in deletion: its traffic is expected to move."""
-        if uid in self._departures and self._departures[uid].evicted is None:
-            self._departures[uid].evicted = self._clock.boottime()
+        one = self._departures.get(uid)
+        if one is None or one.evicted is not None:
+            return
+        one.evicted = self._clock.boottime()
+        if one.place is None:
+            one.unseen = one.was_ready = True
 
     def forget(self, uid: str) -> None:
         """The pod stays, so its traffic is not waited for."""
@@ -89,14 +94,14 @@ class TrafficWatch:
 
     def forget_present(self) -> None:
         """All pods that are not gone stay."""
-        for uid in [uid for uid, one in self._departures.items() if not one.gone]:
+        for uid in [uid for uid, one in self._departures.items() if one.gone is None]:
             self.forget(uid)
 
     def mark_gone(self, uid: str) -> None:
         """The pod's object does not exist any more."""
-        if uid in self._departures:
+        if uid in self._departures and self._departures[uid].gone is None:
             self.mark_evicted(uid)
-            self._departures[uid].gone = True
+            self._departures[uid].gone = self._clock.boottime()
 
     @property
     def steps(self) -> Mapping[str, DepartureStep]:
@@ -115,7 +120,7 @@ class TrafficWatch:
     ) -> Mapping[str, DepartureStep]:
         """Returns the last step of each pod as soon as the traffic of all has moved, or limits have passed.
 
-        A pod that is not evicted is waited for without a limit: evict it, or ``forget`` it.
+        A pod that is not evicted, or that serves until it is gone, is waited for without a limit: ``forget`` it if it stays.
         """
         looking = asyncio.create_task(self._follow_slices(), name="look at slices")
         try:
@@ -191,13 +196,14 @@ class TrafficWatch:
         one.place = place if place is None or one.place is None else merge_places(one.place, place)
         if place is None:
             return
-        one.seen_ready = one.seen_ready or bool(place.ready)
+        one.seen_ready = one.seen_ready or bool(place.ready or place.lasting)
         one.was_ready = one.was_ready or one.seen_ready
-        if place.ready:
+        if place.ready or place.lasting:
             one.left = None
         elif one.was_ready and one.left is None:
             one.left = self._clock.boottime()
             one.heard.clear()
+            one.followed.clear()
 
     def _judge_proxies(self, one: Departure) -> None:
         self._judge_rules(one)
@@ -275,7 +281,7 @@ class TrafficWatch:
         If it was not seen when the pod left its slices, no time of a proxy proves anything: the settle time counts.
         """
         states = dict.fromkeys(self._left_out, ProxyState.LEFT_OUT)
-        unseen = one.pod.terminates and not one.seen_ready
+        unseen = one.unseen and not one.seen_ready
         for node in self._asked:
             reading = self._readings.get(node)
             if node in one.followed:

@@ -29,12 +29,13 @@ def facts(**changes):
         unasked=0,
         settle=8,
         connections=0,
-        gone=False,
+        gone=None,
     )
     return base._replace(**changes)
 
 
 READY = {"place": SlicePlace(ready=("a", "custom"), proxied=("a",)), "left": None}
+LASTS = {"place": SlicePlace(published=("q",), serving=("p",), proxied=("p", "q")), "left": None}
 TABLE = [
     # now, facts, stage, part of why, until, cut short
     (6, {}, MOVED, "its traffic has moved", None, False),
@@ -55,11 +56,13 @@ TABLE = [
     (13, {"balancers": ("g/a",)}, MOVED, "has moved", None, False),
     (6, {"connections": 3}, CONNECTIONS, "3 connections", 45, False),
     (45, {"connections": 3}, MOVED, "3 connections were open after 40 s", None, True),
-    (6, {"connections": 3, "gone": True}, MOVED, "has moved", None, False),
+    (6, {"connections": 3, "gone": 4}, MOVED, "has moved", None, False),
     (6, {"connections": None}, MOVED, "connections are unknown", None, False),
-    (6, {"connections": None, "gone": True}, MOVED, "has moved", None, False),
-    (6, {"place": SlicePlace(published=("p",), proxied=("p",))}, MOVED, "p publish it until it is gone", None, False),
-    (6, {"gone": True, "proxies": {"n1": LATE}}, PROXIES, "n1", 25, False),
+    (6, {"connections": None, "gone": 4}, MOVED, "has moved", None, False),
+    (99, LASTS, SLICES, "p, q send it traffic until it is gone", None, False),
+    (13, LASTS | {"gone": 4}, SLICES, "p, q still name it though it is gone", 14, False),
+    (14, LASTS | {"gone": 4}, MOVED, "though it is gone for 10 s", None, True),
+    (6, {"gone": 4, "proxies": {"n1": LATE}}, PROXIES, "n1", 25, False),
     (7, {"place": None, "left": None}, PROXIES, "cannot be read", 8, False),
     (8, {"place": None, "left": None}, MOVED, "cannot be read", None, True),
 ]
@@ -76,20 +79,24 @@ def test_the_rules(now, changes, stage, why, until, cut_short):
 any_facts = st.builds(
     DepartureFacts,
     evicted=st.just(0.0),
-    place=st.one_of(st.none(), st.builds(SlicePlace, *[st.sampled_from([(), ("a",)])] * 4)),
+    place=st.one_of(st.none(), st.builds(SlicePlace, *[st.sampled_from([(), ("a",)])] * 5)),
     was_ready=st.booleans(),
     left=st.one_of(st.none(), st.floats(0, 10)),
     proxies=st.dictionaries(st.sampled_from(["n1", "n2", "n3"]), st.sampled_from(ProxyState)),
     unasked=st.sampled_from([0, 7]),
     settle=st.floats(0, 30),
     connections=st.one_of(st.none(), st.integers(0, 3)),
-    gone=st.booleans(),
+    gone=st.one_of(st.none(), st.floats(0, 10)),
 )
 
 
 @given(any_facts, st.floats(0, 100))
 def test_every_wait_ends(found, now):
     step = assess_departure(found, LIMITS, now)
+    if step.until == float("inf") and step.stage is not MOVED:
+        assert found.place.lasting
+        assert found.gone is None
+        return
     if step.stage is not MOVED:
         assert now < step.until
         assert assess_departure(found, LIMITS, step.until) != step
@@ -102,6 +109,7 @@ def test_nothing_has_moved_without_a_proof_or_a_limit(found, now):
     if step.stage is MOVED and not step.cut_short and found.was_ready and found.left is not None:
         assert found.place is not None
         assert not found.place.ready
+        assert not found.place.lasting
         assert LATE not in found.proxies.values()
         assert SILENT not in found.proxies.values() or now >= found.left + found.settle
-        assert found.gone or not found.connections
+        assert found.gone is not None or not found.connections

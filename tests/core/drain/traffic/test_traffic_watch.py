@@ -146,7 +146,7 @@ def test_a_pod_that_stays_is_forgotten():
 def test_a_pod_that_no_slice_names_is_not_waited_for():
     async def scene():
         world = TrafficWorld()
-        await world.begin("a", terminating=["b"])
+        await world.begin("a", published=["b"])
         world.watch.mark_evicted("a")
         seconds, steps = await world.wait_until_moved()
         assert (seconds, only(steps).why) == (0, "no Service sends it traffic")
@@ -160,10 +160,90 @@ def test_a_drain_that_resumes_waits_for_the_settle_time():
     async def scene():
         world = TrafficWorld()
         world.nodes.connections = 0
-        await world.begin("a", terminates=True, terminating=["a"])
+        await world.begin("a", terminates=True, leaving=["a"])
         seconds, steps = await world.wait_until_moved()
         assert DEFAULT_SECONDS <= seconds <= DEFAULT_SECONDS + POLL_SECONDS
-        assert "publish it until it is gone" in only(steps).why
+        assert only(steps).why == "its traffic has moved"
+
+    play(scene)
+
+
+def test_slices_that_are_listed_late_tell_no_time_either():
+    async def scene():
+        world = TrafficWorld(settle=7.0)
+        world.nodes.connections, world.slices.readable = 0, False
+        await world.begin("a")
+        world.leave()
+
+        def list_slices():
+            world.slices.readable = True
+            world.slices.name(*world.others)
+
+        seconds, steps = await world.wait_until_moved((3, list_slices))
+        assert 3 + 7 <= seconds <= 3 + 7 + 2 * POLL_SECONDS
+        assert only(steps).why == "its traffic has moved"
+
+    play(scene)
+
+
+@pytest.mark.parametrize(("how", "others"), [("leaving", []), ("published", ["other"])])
+def test_a_pod_that_serves_until_it_is_gone_is_followed_from_then_on(how, others):
+    """kube-proxy sends to pods that terminate while no other is ready, and to those that a Service publishes."""
+
+    async def scene():
+        world = TrafficWorld()
+        world.others, world.nodes.connections = others, 0
+        await world.begin("a")
+
+        def end():
+            world.nodes.delays = {"n1": 8.0}
+            world.watch.mark_gone("a")
+            world.leave()
+
+        seconds, steps = await world.wait_until_moved((1, lambda: world.leave(**{how: ["a"]})), (50, end))
+        assert 51 + 8 + SYNC_SECONDS <= seconds <= 51 + 8 + 2 * SYNC_SECONDS + 2 * POLL_SECONDS
+        assert only(steps).why == "its traffic has moved"
+
+    play(scene)
+
+
+def test_a_pod_that_serves_until_another_one_is_ready_is_followed_from_then_on():
+    async def scene():
+        world = TrafficWorld()
+        world.others, world.nodes.connections = [], 0
+        await world.begin("a")
+
+        def replace():
+            world.others, world.nodes.delays = ["new"], {"n1": 8.0}
+            world.leave(leaving=["a"])
+
+        seconds, steps = await world.wait_until_moved((1, lambda: world.leave(leaving=["a"])), (50, replace))
+        assert 51 + 8 + SYNC_SECONDS <= seconds <= 51 + 8 + 2 * SYNC_SECONDS + 2 * POLL_SECONDS
+        assert only(steps).why == "its traffic has moved"
+
+    play(scene)
+
+
+def test_what_proxies_followed_before_the_eviction_proves_nothing():
+    """The pod was not ready for a moment."""
+
+    async def scene():
+        world = TrafficWorld()
+        world.nodes.connections = 0
+        await world.begin("a")
+
+        def name(*uids):
+            world.slices.name(*uids, *world.others)
+            world.nodes.changed = world.clock.boottime()
+
+        def leave():
+            world.nodes.delays = {"n1": 8.0}
+            world.leave()
+
+        later = (1, name), (9, lambda: name("a")), (10, leave)
+        seconds, steps = await world.wait_until_moved(*later)
+        assert 20 + 8 + SYNC_SECONDS <= seconds <= 20 + 8 + 2 * SYNC_SECONDS + 2 * POLL_SECONDS
+        assert only(steps).why == "its traffic has moved"
 
     play(scene)
 
@@ -235,7 +315,7 @@ def test_rules_speak_also_for_a_pod_that_terminated_before():
     async def scene():
         world = TrafficWorld(count=1)
         world.nodes.rules, world.nodes.connections, world.nodes.delays = {"n0": True}, 0, {"n0": 9.0}
-        await world.begin("a", terminates=True, terminating=["a"])
+        await world.begin("a", terminates=True, leaving=["a"])
         world.nodes.changed = world.clock.boottime()
         seconds, _ = await world.wait_until_moved()
         assert 9 <= seconds <= 9 + 2 * POLL_SECONDS
