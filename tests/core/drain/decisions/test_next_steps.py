@@ -96,6 +96,7 @@ TABLE = {
         course(pod("a"), settings=DrainSettings(disable_eviction=True, grace_period=7)),
         ["delete a 7"],
     ),
+    "what was accepted is not asked for again": (course(pod("a", accepted_at=1.0)), []),
     "what somebody else has deleted is not asked for": (course(pod("a"), seen={"a": GIVEN_MUCH}), []),
     "unless less time is asked for": (
         course(pod("a"), seen={"a": GIVEN_MUCH}, settings=DrainSettings(grace_period=7)),
@@ -210,6 +211,18 @@ TABLE = {
         course(pod("a"), pod("b", tier=1, depended=True), limits=FORCE, **OVER),
         [f"delete a {FORCE_GRACE} forced"],
     ),
+    "force what ends though a guard has held it": (
+        course(pod("a", is_held=True, **REFUSED), seen={"a": ENDS}, limits=FORCE, **OVER),
+        [f"delete a {FORCE_GRACE} forced"],
+    ),
+    "the time of all is over before that of one pod": (
+        course(pod("a", first_asked=950.0), limits=DrainLimits(timeout=100, pod_timeout=90), **OVER),
+        ["fail a"],
+    ),
+    "the time of one pod is over before that of all": (
+        course(pod("a", first_asked=900.0), limits=DrainLimits(timeout=100, pod_timeout=90), deadline=NOW + 9),
+        ["fail a"],
+    ),
     "the time of one pod": (
         course(
             pod("a", first_asked=900.0),
@@ -217,6 +230,14 @@ TABLE = {
             limits=DrainLimits(pod_timeout=90),
         ),
         ["fail a"],
+    ),
+    "deleted not so long ago": (
+        course(
+            pod("a"),
+            seen={"a": SeenPod(terminating_since=1.0, overdue_since=920.0)},
+            settings=DrainSettings(skip_wait_for_delete_timeout=90),
+        ),
+        [],
     ),
     "deleted long ago": (
         course(

@@ -124,6 +124,7 @@ async def test_a_pod_that_a_guard_holds_is_never_forced(world, policy):
     assert world.on("n1") == ["db-0"]
     assert world.get(PODS, "db-0")["metadata"].get("deletionTimestamp") is None
     assert "37% done" in run.recorder.failure
+    assert not any(path.endswith("/poddisruptionbudgets") for _, path in run.transport.asked), "no budget holds it"
     if policy is TimeoutPolicy.FORCE:
         assert run.recorder.of("delete") == []
 
