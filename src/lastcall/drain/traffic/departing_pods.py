@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lastcall.drain.traffic.departure import DepartureStep
+from lastcall.drain.traffic.departure import DepartureStage, DepartureStep
 from lastcall.model.slice_places import SlicePlace
 
 
@@ -47,3 +47,13 @@ class Departure:
     named: set[str] = field(default_factory=set)
     """Nodes whose rules have named the pod's address."""
     step: DepartureStep | None = None
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether its traffic has moved, or is not waited for any longer."""
+        return self.step is not None and self.step.stage is DepartureStage.MOVED
+
+    @property
+    def may_change(self) -> bool:
+        """Whether its slices matter: a pod that is there may get traffic again, when others of its Service leave too."""
+        return self.step is None or not self.has_moved or (self.gone is None and not self.step.cut_short)

@@ -9,7 +9,6 @@ from lastcall.drain.traffic.departing_pods import DepartingPod, Departure, Proxy
 from lastcall.drain.traffic.departure import (
     DepartureFacts,
     DepartureLimits,
-    DepartureStage,
     DepartureStep,
     ProxyState,
     assess_departure,
@@ -185,9 +184,10 @@ class TrafficWatch:
             self._latencies[node] = found.latency
 
     def _look_at_slices(self) -> None:
-        for namespace in sorted({one.pod.namespace for one in self._pending()}):
+        followed = [one for one in self._departures.values() if one.may_change]
+        for namespace in sorted({one.pod.namespace for one in followed}):
             slices = self._slices.slices_of(namespace)
-            departures = [one for one in self._pending() if one.pod.namespace == namespace]
+            departures = [one for one in followed if one.pod.namespace == namespace]
             places = find_places(slices or (), [one.pod.uid for one in departures])
             for one in departures:
                 self._note_place(one, None if slices is None else places[one.pod.uid])
@@ -200,6 +200,7 @@ class TrafficWatch:
         one.was_ready = one.was_ready or one.seen_ready
         if place.ready or place.lasting:
             one.left = None
+            one.step = None if one.has_moved else one.step
         elif one.was_ready and one.left is None:
             one.left = self._clock.boottime()
             one.heard.clear()
@@ -242,8 +243,7 @@ class TrafficWatch:
     # -- what it means -------------------------------------------------------------------------------------------------
 
     def _pending(self) -> Sequence[Departure]:
-        moved = DepartureStage.MOVED
-        return [one for one in self._departures.values() if one.step is None or one.step.stage is not moved]
+        return [one for one in self._departures.values() if not one.has_moved]
 
     def _assess(self, on_change: Callable[[DepartingPod, DepartureStep], None]) -> bool:
         """Whether the traffic of all pods has moved."""

@@ -224,6 +224,41 @@ def test_a_pod_that_serves_until_another_one_is_ready_is_followed_from_then_on()
     play(scene)
 
 
+def test_a_pod_whose_traffic_has_moved_gets_it_again_when_the_others_leave_too():
+    async def scene():
+        world = TrafficWorld()
+        world.others, world.nodes.connections = [], 0
+        await world.begin("a", "b")
+
+        def end(uid, **how):
+            world.watch.mark_gone(uid)
+            world.leave(**how)
+
+        seconds, steps = await world.wait_until_moved(
+            (1, lambda: world.leave("a", leaving=["a"])),
+            (9, lambda: world.leave("b", leaving=["a", "b"])),
+            (10, lambda: end("b", leaving=["a"])),
+            (30, lambda: end("a")),
+        )
+        assert 50 <= seconds <= 50 + 2 * SYNC_SECONDS + 2 * POLL_SECONDS
+        assert [stage for uid, stage in world.changes if uid == "a"].count(MOVED) == 2
+        assert {step.why for step in steps.values()} == {"its traffic has moved"}
+
+    play(scene)
+
+
+def test_a_wait_that_was_cut_short_does_not_begin_again():
+    async def scene():
+        world = TrafficWorld(limits=DepartureLimits(slices=10))
+        world.nodes.connections = 0
+        await world.begin("a", "b")
+        later = (1, lambda: world.watch.mark_evicted("a")), (30, lambda: world.leave("b"))
+        await world.wait_until_moved(*later)
+        assert [stage for uid, stage in world.changes if uid == "a"] == [SLICES, SLICES, MOVED]
+
+    play(scene)
+
+
 def test_what_proxies_followed_before_the_eviction_proves_nothing():
     """The pod was not ready for a moment."""
 
