@@ -71,6 +71,17 @@ async def evict_when_ready(cluster):
     await cluster.until(lambda: cluster.entries()["db-0"]["state"] == "Ready")
 
 
+def test_nothing_is_prepared_for_an_eviction_that_a_budget_refuses():
+    async def scene(cluster):
+        await make_budget(cluster)
+        assert (await cluster.evict("ann"))[0] == 429
+        await cluster.clock.sleep(60)
+        assert cluster.entries() == {}
+        assert cluster.database.calls == []
+
+    play_on_guarded_cluster(scene)
+
+
 def test_a_ready_pod_that_its_budget_refuses_stays_prepared_for_the_next_try():
     async def scene(cluster):
         await evict_when_ready(cluster)
@@ -149,6 +160,21 @@ def test_what_another_webhook_denies_and_nobody_asks_for_again_is_undone():
         await cluster.clock.sleep(1300)
         assert cluster.database.calls == ["prepare", "cancel"]
         assert cluster.entries().get("db-0", {"state": "Released"})["state"] == "Released"
+
+    play_on_guarded_cluster(scene)
+
+
+def test_a_dry_run_begins_no_preparation_wherever_it_says_so():
+    async def scene(cluster):
+        path = f"/api/v1/namespaces/{SHOP}/pods/db-0"
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "db-0", "namespace": SHOP}}
+        assert (await cluster.evict("ann", dryRun=["All"]))[0] == 429
+        assert (await cluster.ask("ann", "POST", f"{path}/eviction?dryRun=All", body))[0] == 429
+        assert (await cluster.remove("ann", dryRun=["All"]))[0] == 429
+        assert (await cluster.ask("ann", "DELETE", f"{path}?dryRun=All"))[0] == 429
+        await cluster.clock.sleep(60)
+        assert cluster.entries() == {}
+        assert cluster.database.calls == []
 
     play_on_guarded_cluster(scene)
 
