@@ -147,13 +147,15 @@ def test_with_surge_what_gets_one_more_pod_is_not_blocked():
     assert note.startswith("--surge gives their workloads one more pod for a time: n/p (")
 
 
-@pytest.mark.parametrize("why", ["a StatefulSet", "a pod is not ready", "no workload"])
+@pytest.mark.parametrize("why", ["a StatefulSet", "a pod is not ready", "no workload", "an old status", "two budgets"])
 def test_with_surge_all_others_stay_blocked(why):
     kind, healthy = "StatefulSet" if why == "a StatefulSet" else "ReplicaSet", 0 if why == "a pod is not ready" else 1
     workload = [] if why == "no workload" else [workload_object(kind, "web")]
-    pod = web(kind=kind, owner="web")
-    assert blocked_of(pod, *workload, budget_object(healthy=healthy), surge=True), why
-    assert not any("--surge" in text for text in notes_of(pod, *workload, budget_object(healthy=healthy), surge=True))
+    budgets = [budget_object(healthy=healthy, generation=2 if why == "an old status" else 1)]
+    budgets += [budget_object("other")] if why == "two budgets" else []
+    objects = web(kind=kind, owner="web"), *workload, *budgets
+    assert blocked_of(*objects, surge=True), why
+    assert not any("--surge" in text for text in notes_of(*objects, surge=True))
 
 
 def test_pods_that_are_not_ready_are_named_wherever_they_are():

@@ -7,6 +7,8 @@ from lastcall.drain.traffic.departing_pods import ProxyNode
 from lastcall.drain.traffic.departure import DepartureLimits, DepartureStage
 from lastcall.drain.traffic.settle_estimate import BALANCER_SECONDS, DEFAULT_SECONDS
 from lastcall.drain.traffic.traffic_watch import MOST_NODES, POLL_SECONDS
+from lastcall.model.node_traffic import NodeTraffic, PodConnections
+from lastcall.model.proxy_sync import ProxySync
 
 SLICES, PROXIES, CONNECTIONS, MOVED = DepartureStage
 
@@ -247,6 +249,28 @@ def test_a_pod_whose_traffic_has_moved_gets_it_again_when_the_others_leave_too()
     play(scene)
 
 
+def test_what_proxies_heard_before_the_eviction_proves_nothing_either():
+    """kube-proxies that hear of changes all the time, so that only waiting proves that they have followed one."""
+
+    async def scene():
+        world = TrafficWorld()
+
+        async def read_traffic(_node, _addresses):
+            now = world.clock.boottime()
+            return NodeTraffic(ProxySync(now, now, 4.0), None, PodConnections({}, True))
+
+        world.nodes.read_traffic = read_traffic
+        await world.begin("a")
+
+        def name(*uids):
+            world.slices.name(*uids, *world.others)
+
+        seconds, _ = await world.wait_until_moved((1, name), (2, lambda: name("a")), (10, world.leave))
+        assert 13 + 4 <= seconds <= 13 + 4 + 2 * POLL_SECONDS
+
+    play(scene)
+
+
 def test_a_wait_that_was_cut_short_does_not_begin_again():
     async def scene():
         world = TrafficWorld(limits=DepartureLimits(slices=10))
@@ -301,8 +325,14 @@ def test_headless_slices_are_covered_by_the_settle_time():
         world = TrafficWorld(settle=7.0)
         world.nodes.connections = 0
         await world.begin("a", headless=["a"])
-        seconds, _ = await world.wait_until_moved((1, world.leave))
+
+        def leave():
+            world.leave()
+            world.nodes.changed = -1000.0  # no kube-proxy hears of it
+
+        seconds, steps = await world.wait_until_moved((1, leave))
         assert 8 <= seconds <= 8 + POLL_SECONDS
+        assert only(steps).why == "its traffic has moved"
 
     play(scene)
 
