@@ -28,3 +28,8 @@ class DrainLimits(Facts, frozen=True):
     pod_timeout: float = 0.0
     """For each pod, from the first request for it."""
     on_timeout: TimeoutPolicy = TimeoutPolicy.STOP
+
+    @property
+    def has_end(self) -> bool:
+        """Whether there is any end of the time."""
+        return bool(self.timeout or self.pod_timeout)

@@ -26,11 +26,12 @@ NAMESPACE_TERMINATING = "NamespaceTerminating"
 """The cause of a Forbidden in a namespace that is being deleted: its pods are deleted anyway."""
 
 
-def read_answer(error: LastcallError | None) -> PodAnswer:
-    """The meaning of an error; None is a success.
+def read_answer(error: LastcallError | None, *, has_end: bool = False) -> PodAnswer:
+    """The meaning of an error; None is a success. ``has_end``: the pod, or the drain, is given up at some time.
 
     kubectl fails a pod by an error 500 or a broken connection. Here it is asked for again: the precondition on its
-    uid makes a second request harmless. What fails at once is what would fail again.
+    uid makes a second request harmless. What fails at once is what would fail again. A webhook that denies may change
+    its mind; it is asked again if that has an end.
     """
     if error is None:
         return PodAnswer(kind=AnswerKind.ACCEPTED)
@@ -38,9 +39,9 @@ def read_answer(error: LastcallError | None) -> PodAnswer:
         return PodAnswer(kind=AnswerKind.GONE)
     if SEVERAL in str(error):
         return PodAnswer(kind=AnswerKind.FAILED, message=str(error))
-    if _waits(error):
+    if _waits(error) or (has_end and _is_denied(error)):
         after = error.retry_after if isinstance(error, ApiFailure) else None
-        held = isinstance(error, EvictionHeld) or (isinstance(error, ApiFailure) and error.is_by_webhook)
+        held = isinstance(error, EvictionHeld) or _is_denied(error)
         return PodAnswer(kind=AnswerKind.REFUSED, message=_whole_text(error), retry_after=after, is_held=held)
     return PodAnswer(kind=AnswerKind.FAILED, message=str(error))
 
@@ -64,6 +65,11 @@ def _waits(error: LastcallError) -> bool:
         return False
     is_behind = any(text in str(error) for text in (NEGATIVE, UNCONFIRMED))
     return is_behind or any(cause.get("reason") == NAMESPACE_TERMINATING for cause in _list_causes(error))
+
+
+def _is_denied(error: LastcallError) -> bool:
+    """Whether a webhook has denied the request."""
+    return isinstance(error, ApiFailure) and error.is_by_webhook
 
 
 def _whole_text(error: LastcallError) -> str:

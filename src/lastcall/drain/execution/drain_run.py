@@ -104,7 +104,7 @@ class DrainRun:
             tell_answer=self._changed.set,
             tell_spent=self._budgets.start,
         )
-        return PodRequests(parts, grace=self.course.settings.grace_period)
+        return PodRequests(parts, grace=self.course.settings.grace_period, has_end=self.course.limits.has_end)
 
     @property
     def has_failed(self) -> bool:

@@ -42,14 +42,16 @@ class RequestParts(Facts, frozen=True):
 
 
 class PodRequests:
-    """The chosen pods with their progress. ``grace`` is what an eviction asks for; None: each pod's own."""
+    """The chosen pods with their progress.
 
-    def __init__(self, parts: RequestParts, *, grace: int | None) -> None:
-        self._parts, self._grace = parts, grace
+    ``grace`` is what an eviction asks for; None: each pod's own. ``has_end``: pods are given up at some time.
+    """
+
+    def __init__(self, parts: RequestParts, *, grace: int | None, has_end: bool) -> None:
+        self._parts, self._grace, self._has_end = parts, grace, has_end
         self._tasks = OrderedTaskGroup()
         self._writing = asyncio.Semaphore(_MOST_EVENTS)
         self._pods: dict[str, PodProgress] = {}
-        self._workloads: dict[str, list[str]] = {}
         self._asked: frozenset[str] = frozenset()
 
     @property
@@ -66,7 +68,6 @@ class PodRequests:
         """Adds pods for which nothing was asked yet."""
         for one in targets:
             self._pods[one.uid] = PodProgress(target=one)
-            self._workloads.setdefault(one.owner, []).append(one.uid)
 
     def is_refused(self, uid: str) -> bool:
         """Whether a budget may be what has refused the pod, as the last answer says."""
@@ -115,7 +116,7 @@ class PodRequests:
                 await parts.cluster.delete_pod(target.namespace, target.name, uid=target.uid, grace=step.grace)
         except LastcallError as error:
             failure = error
-        self._hear(step, read_answer(failure))
+        self._hear(step, read_answer(failure, has_end=self._has_end))
 
     def _hear(self, step: EvictPod | DeletePod, answer: PodAnswer) -> None:
         target = step.target
@@ -123,9 +124,7 @@ class PodRequests:
         now = self._parts.clock.boottime()
         self._pods[target.uid] = apply_answer(self._pods[target.uid], answer, forced=forced, now=now)
         self._asked -= {target.uid}
-        if answer.kind is AnswerKind.ACCEPTED:
-            self._open_workload(target.owner)
-        elif answer.kind is AnswerKind.REFUSED:
+        if answer.kind is AnswerKind.REFUSED:
             seconds = RETRY_SECONDS if answer.retry_after is None else answer.retry_after
             self._parts.observer.tell_refused(target, answer.message, seconds)
             if isinstance(step, EvictPod) and not answer.is_held:
@@ -133,12 +132,6 @@ class PodRequests:
         elif answer.kind is AnswerKind.FAILED:
             self._tell_failed(target, answer.message)
         self._parts.tell_answer()
-
-    def _open_workload(self, owner: str) -> None:
-        """A pod of it may go: the next one need not wait for its turn."""
-        for uid in self._workloads[owner]:
-            if self.is_refused(uid):
-                self._pods[uid] = replace(self._pods[uid], retry_at=0.0)
 
     def _tell_failed(self, target: PodTarget, why: str) -> None:
         self._parts.observer.tell_failed(target, why)

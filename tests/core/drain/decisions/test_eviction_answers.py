@@ -74,6 +74,16 @@ def test_answers(name):
     assert read_answer(error).kind is kind
 
 
+@pytest.mark.parametrize("name", TABLE)
+def test_with_an_end_only_the_denials_of_webhooks_are_read_otherwise(name):
+    error, kind = TABLE[name]
+    denied = name in ("a webhook that says no", "a webhook that says not found")
+    answer = read_answer(error, has_end=True)
+    assert answer.kind is (AnswerKind.REFUSED if denied else kind)
+    if denied:
+        assert answer.is_held, "no policy passes it by at the end of the time"
+
+
 def test_what_a_budget_needs_is_in_its_causes():
     said = read_answer(TABLE["a budget"][0]).message
     assert said == f"{VIOLATED} The disruption budget web needs 5 healthy pods and has 5 currently"

@@ -130,6 +130,25 @@ async def test_a_pod_that_a_guard_holds_is_never_forced(world, policy):
 
 
 @in_world()
+@pytest.mark.parametrize("timeout", [0, 300])
+async def test_a_webhook_that_denies_is_asked_again_if_that_has_an_end(world, timeout):
+    await world.bare("db-0", "n1")
+    run = await world.drain("n1", timeout=timeout)
+    denied = errors.ApiNotPermitted('admission webhook "policy.example" denied the request: frozen until 10', code=403)
+    begun = world.clock.boottime()
+
+    async def trouble(method, target):
+        if "/eviction" in target and world.clock.boottime() < begun + 100:
+            raise denied
+
+    run.transport.trouble = trouble
+    await run.run()
+    assert (run.has_failed, world.on("n1")) == ((False, []) if timeout else (True, ["db-0"]))
+    if not timeout:
+        assert "frozen until 10" in run.recorder.failure
+
+
+@in_world()
 async def test_a_guard_that_has_spoken_on_the_pod_counts_without_its_webhook(world):
     await world.bare("db-0", "n1")
     said = {"type": GUARD_READY, "status": "False", "reason": "Preparing"}
