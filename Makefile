@@ -29,7 +29,7 @@ check: $(STAMP)  ## all static checks: lint, format, types, layers, pages
 	@$(BIN)/python tools/planted_bugs.py --check
 
 # Most tests wait more than they compute.
-WORKERS ?= $(shell n=$$(( 3 * $$(nproc) )); echo $$(( n > 12 ? 12 : n )))
+WORKERS ?= $(shell n=$$(( 4 * $$(nproc) )); echo $$(( n > 12 ? 12 : n )))
 
 test: $(STAMP)  ## every test that this machine can run; each skip says why
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)

@@ -2,12 +2,12 @@
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
-from support.common.run_order import order_tests
+from support.common.run_order import order_tests, step_back
 from support.guard import rabbitmq_servers as rabbitmq
 from support.guard.patroni_servers import PatroniServers, why_not
 
@@ -127,6 +127,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """In one process the order of the files is the best: what a file's tests share is set up once."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         items[:] = order_tests([(item.path, item) for item in items])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Tests that wait come first where processors are scarce."""
+    with step_back(item.path):
+        return (yield)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,5 +1,8 @@
 """The order in which the tests run: those that wait beside those that compute, so that no processor is idle."""
 
+import contextlib
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -8,6 +11,8 @@ import pytest
 TESTS = Path(__file__).parents[2]
 SLOW = ((TESTS / "system",), (TESTS / "lab/simulation", TESTS / "core/guard"))
 """The slow tests: those that wait, and those that compute."""
+_STEP_BACK = 10
+"""So much less important than the others are the slow tests that compute, as nice(1) counts."""
 SHORT = tuple(TESTS / name for name in ("adapters", "cluster", "conformance", "contract"))
 """Among the others, those that wait."""
 
@@ -27,6 +32,23 @@ def order_tests(tests: list[tuple[Path, T]]) -> list[T]:
     waiting_rest = _select_tests(rest, SHORT)
     short = {id(one) for one in waiting_rest}
     return spread_tests(waiting, computing) + spread_tests(waiting_rest, [one for one in rest if id(one) not in short])
+
+
+@contextlib.contextmanager
+def step_back(file: Path) -> Iterator[None]:
+    """A test that computes leaves the processors to those that wait, whose times are real ones.
+
+    Only root may take its priority back afterwards; so for others nothing changes.
+    """
+    if os.geteuid() != 0 or not any(file.is_relative_to(room) for room in SLOW[1]):
+        yield
+        return
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, 0, before + _STEP_BACK)
+    try:
+        yield
+    finally:
+        os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
 def _select_tests(tests: list[tuple[Path, T]], rooms: tuple[Path, ...]) -> list[tuple[Path, T]]:
