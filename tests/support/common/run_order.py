@@ -1,6 +1,7 @@
 """The order in which the tests run: those that wait beside those that compute, so that no processor is idle."""
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,13 +35,19 @@ def order_tests(tests: list[tuple[Path, T]]) -> list[T]:
     return spread_tests(waiting, computing) + spread_tests(waiting_rest, [one for one in rest if id(one) not in short])
 
 
+@functools.cache
+def is_long_computation(file: Path) -> bool:
+    """Whether the tests of a file are among the slow ones that compute."""
+    return any(file.is_relative_to(room) for room in SLOW[1])
+
+
 @contextlib.contextmanager
 def step_back(file: Path) -> Iterator[None]:
     """A test that computes leaves the processors to those that wait, whose times are real ones.
 
     Only root may take its priority back afterwards; so for others nothing changes.
     """
-    if os.geteuid() != 0 or not any(file.is_relative_to(room) for room in SLOW[1]):
+    if os.geteuid() != 0 or not is_long_computation(file):
         yield
         return
     before = os.getpriority(os.PRIO_PROCESS, 0)
