@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
-from support.common.run_order import is_long_computation, order_tests, step_back
+from support.common.run_order import lower_priority, order_tests, steps_back
 from support.guard import rabbitmq_servers as rabbitmq
 from support.guard.patroni_servers import PatroniServers, why_not
 
@@ -126,10 +126,10 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """In one process the order of the files is the best: what a file's tests share is set up once.
 
-    Tests that step back may have to wait for the processors: unless they say otherwise, they have more time.
+    Tests of a lower priority wait for the processors: unless they say otherwise, they have more time.
     """
     for item in items:
-        if is_long_computation(item.path) and item.get_closest_marker("timeout") is None:
+        if steps_back(item.path) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(600))
     if "PYTEST_XDIST_WORKER" in os.environ:
         items[:] = order_tests([(item.path, item) for item in items])
@@ -138,7 +138,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Tests that wait come first where processors are scarce."""
-    with step_back(item.path):
+    with lower_priority(item.path):
         return (yield)
 
 

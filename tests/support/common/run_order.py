@@ -36,18 +36,18 @@ def order_tests(tests: list[tuple[Path, T]]) -> list[T]:
 
 
 @functools.cache
-def is_long_computation(file: Path) -> bool:
-    """Whether the tests of a file are among the slow ones that compute."""
-    return any(file.is_relative_to(room) for room in SLOW[1])
+def steps_back(file: Path) -> bool:
+    """Whether the tests of a file run at a lower priority: the slow ones that compute, where that can be taken back."""
+    return os.geteuid() == 0 and any(file.is_relative_to(room) for room in SLOW[1])
 
 
 @contextlib.contextmanager
-def step_back(file: Path) -> Iterator[None]:
+def lower_priority(file: Path) -> Iterator[None]:
     """A test that computes leaves the processors to those that wait, whose times are real ones.
 
-    Only root may take its priority back afterwards; so for others nothing changes.
+    Only root may raise its priority again afterwards; for others nothing changes.
     """
-    if os.geteuid() != 0 or not is_long_computation(file):
+    if not steps_back(file):
         yield
         return
     before = os.getpriority(os.PRIO_PROCESS, 0)

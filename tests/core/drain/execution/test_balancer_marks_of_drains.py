@@ -1,5 +1,6 @@
 """What a drain sets for external load balancers: with the cordon, and taken back exactly if it is lastcall's."""
 
+import asyncio
 import contextlib
 from random import Random
 
@@ -177,21 +178,28 @@ async def test_an_api_server_that_is_away_is_asked_again(world):
     assert excluded(world) == NONE
 
 
-@in_world()
-async def test_a_missing_right_is_asked_for_every_five_minutes(world):
+@contextlib.asynccontextmanager
+async def removing_without_right(world):
+    """After a drain of n1 and an uncordon: the transport of a remover that may patch Nodes from ``granted`` on."""
     run = await world.drain("n1", balancers=ALL)
     await run.run()
     await uncordon(world)
-    permitted = False
+    granted = asyncio.Event()
 
     async def trouble(method, target):
-        if not permitted:
+        if not granted.is_set():
             raise ApiNotPermitted("may not patch nodes")
 
     async with removing(world, trouble) as transport:
+        yield transport, granted
+
+
+@in_world()
+async def test_a_missing_right_is_asked_for_every_five_minutes(world):
+    async with removing_without_right(world) as (transport, granted):
         await world.settle(NOT_PERMITTED_SECONDS - LOOK_SECONDS)
         assert len(transport.asked) == 1
-        permitted = True
+        granted.set()
         await world.settle(3 * LOOK_SECONDS)
     assert excluded(world) == NONE
 
@@ -199,21 +207,12 @@ async def test_a_missing_right_is_asked_for_every_five_minutes(world):
 @in_world()
 async def test_a_node_that_was_cordoned_again_meanwhile_is_tried_at_its_next_uncordon(world):
     """What was refused is over then: who cordoned it may have granted the right, too."""
-    run = await world.drain("n1", balancers=ALL)
-    await run.run()
-    await uncordon(world)
-    permitted = False
-
-    async def trouble(method, target):
-        if not permitted:
-            raise ApiNotPermitted("may not patch nodes")
-
-    async with removing(world, trouble) as transport:
+    async with removing_without_right(world) as (transport, granted):
         await world.settle(2 * LOOK_SECONDS)
         assert len(transport.asked) == 1
         await world.client.patch(NODES, "n1", {"spec": {"unschedulable": True}})
         await world.settle(2 * LOOK_SECONDS)
-        permitted = True
+        granted.set()
         await uncordon(world)
         await world.settle(2 * LOOK_SECONDS)
         assert excluded(world) == NONE, "within the five minutes"
