@@ -93,7 +93,7 @@ def assess_departure(facts: DepartureFacts, limits: DepartureLimits, now: float)
         _wait_for_proxies(facts, facts.left, limits, now)
         or _wait_for_settle_time(facts, facts.place, facts.left, now)
         or _wait_for_connections(facts, facts.left, limits, now)
-        or _moved(facts, limits)
+        or _finish_departure(facts, limits)
     )
 
 
@@ -156,7 +156,7 @@ def _wait_for_connections(
     return DepartureStep(DepartureStage.CONNECTIONS, f"{facts.connections} connections are open", until)
 
 
-def _moved(facts: DepartureFacts, limits: DepartureLimits) -> DepartureStep:
+def _finish_departure(facts: DepartureFacts, limits: DepartureLimits) -> DepartureStep:
     late, left_out = _nodes(facts, ProxyState.LATE), _nodes(facts, ProxyState.LEFT_OUT)
     said = [f"the proxies of {_some(late)} did not follow in {limits.proxies:g} s"] if late else []
     open_ = facts.connections if facts.gone is None else 0
